@@ -1,0 +1,68 @@
+//! What the gateway listens on, trusts, bounds and routes.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use crate::router::Routes;
+
+/// The reverse proxy's part of a policy. [`Default`] is what a policy file gets that says
+/// nothing, except that it has no route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gateway {
+    /// Addresses it listens on; loopback unless the policy says otherwise.
+    pub listen: Vec<SocketAddr>,
+    /// Peers whose `X-Forwarded-For` is believed; nobody's by default.
+    pub trusted_proxies: Vec<IpNet>,
+    /// How many leading bits of an IPv6 address are "the client".
+    pub ipv6_prefix: u8,
+    /// Routes; the first that matches wins.
+    pub routes: Routes,
+    /// Whether answers carry `RateLimit` and `RateLimit-Policy`.
+    pub rate_limit_headers: bool,
+    /// Whether answers carry `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
+    pub x_rate_limit_headers: bool,
+    /// Longest time from a request's first byte to the end of its header.
+    pub header_timeout: Duration,
+    /// Longest time a client connection rests between two requests.
+    pub idle_timeout: Duration,
+    /// Longest time to connect to an upstream server.
+    pub connect_timeout: Duration,
+    /// Longest time until an upstream server begins its answer.
+    pub response_timeout: Duration,
+    /// Largest request header, in bytes.
+    pub max_header_bytes: usize,
+    /// Most header fields of a request.
+    pub max_headers: usize,
+    /// Most client connections at once.
+    pub max_connections: usize,
+    /// Longest time that requests in flight are given when the gateway stops.
+    pub shutdown_timeout: Duration,
+}
+
+impl Gateway {
+    /// How much of an IPv6 address counts by default: what one customer line is given.
+    pub const DEFAULT_IPV6_PREFIX: u8 = 64;
+}
+
+impl Default for Gateway {
+    fn default() -> Self {
+        Self {
+            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))],
+            trusted_proxies: Vec::new(),
+            ipv6_prefix: Self::DEFAULT_IPV6_PREFIX,
+            routes: Routes::default(),
+            rate_limit_headers: true,
+            x_rate_limit_headers: false,
+            header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(60),
+            connect_timeout: Duration::from_secs(2),
+            response_timeout: Duration::from_secs(60),
+            max_header_bytes: 32 * 1024,
+            max_headers: 100,
+            max_connections: 10_000,
+            shutdown_timeout: Duration::from_secs(30),
+        }
+    }
+}

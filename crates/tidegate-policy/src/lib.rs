@@ -1,0 +1,46 @@
+//! The rule book: reads policy files and answers which limits a request meets.
+//!
+//! For the doors of tidegate (node, gateway, simulator) and for whoever checks policies. The
+//! only crate that knows a file format: what leaves it is a [`Policy`] of plain types, in which
+//! every name is resolved and every limit is one that the engine accepts.
+//!
+//! ```
+//! let loaded = tidegate_policy::parse("policy.yaml", tidegate_policy::DEFAULT)?;
+//! assert_eq!(loaded.policy.limits[0].limit.name(), "per-client");
+//! assert!(loaded.warnings.is_empty());
+//! # Ok::<(), tidegate_policy::Problems>(())
+//! ```
+//!
+//! A file that is wrong gives all of its [`Problems`] at once. Each draws itself:
+//!
+//! ```
+//! let problems = tidegate_policy::parse("policy.yaml", "limits:\n  a: { rate: 100 }\n").unwrap_err();
+//! let problem = problems.iter().next().expect("there is one");
+//! assert_eq!((problem.line(), problem.column()), (2, 14));
+//! assert_eq!(problem.message(), "a rate needs a time: `100` of what?");
+//! assert_eq!(problem.help(), Some("write `100/s`, `100/min` or `100 per 5s`"));
+//! ```
+
+mod admin;
+mod gateway;
+mod host_pattern;
+mod key;
+mod limit_rule;
+mod path_pattern;
+mod policy;
+mod request;
+mod route;
+mod router;
+mod upstream;
+
+pub use admin::Admin;
+pub use gateway::Gateway;
+pub use host_pattern::HostPattern;
+pub use key::{KeyPart, KeyPartError, KeyValueError};
+pub use limit_rule::{LimitRule, OnMissing, Override};
+pub use path_pattern::PathPattern;
+pub use policy::Policy;
+pub use request::Request;
+pub use route::{Route, RouteMatch};
+pub use router::Routes;
+pub use upstream::{Balance, Upstream, UpstreamKind};

@@ -1,0 +1,53 @@
+//! A limit of a policy: what is counted, by which key, with which exceptions.
+
+use tidegate::Limit;
+
+use crate::key::KeyPart;
+
+/// A limit, and by what it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitRule {
+    /// Name, algorithm and numbers.
+    pub limit: Limit,
+    /// The parts of a request that make its key, in order. Empty: one count for all requests.
+    pub key: Vec<KeyPart>,
+    /// What becomes of a request that lacks a part of the key.
+    pub on_missing: OnMissing,
+    /// Whether the limit is only evaluated and counted, never enforced.
+    pub shadow: bool,
+    /// Most keys that are remembered at once.
+    pub max_keys: usize,
+    /// Other numbers for some keys; the first that matches wins.
+    pub overrides: Vec<Override>,
+}
+
+impl LimitRule {
+    /// Keys remembered at once, where the policy says nothing.
+    pub const DEFAULT_MAX_KEYS: usize = 1_000_000;
+    /// Most that a policy may ask for (tens of gigabytes, when they come).
+    pub const MAX_MAX_KEYS: usize = 1_000_000_000;
+    /// Most parts of one key.
+    pub const MAX_KEY_PARTS: usize = 8;
+}
+
+/// What becomes of a request that lacks a part of a limit's key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnMissing {
+    /// It is refused.
+    Deny,
+    /// The limit does not apply to it.
+    Pass,
+    /// All who lack the part share one key.
+    #[default]
+    Shared,
+}
+
+/// Other numbers for the keys that match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// One for each part of the limit's key, as [`KeyPart::write_value`] writes it; `None`
+    /// matches anything.
+    pub matches: Vec<Option<Box<[u8]>>>,
+    /// The limit that holds for such keys; of the same name.
+    pub limit: Limit,
+}

@@ -1,0 +1,152 @@
+//! A decision as response headers.
+//!
+//! | field | says | of |
+//! |---|---|---|
+//! | `RateLimit-Policy` | the quota: `q` permits per `w` seconds | every limit that was asked |
+//! | `RateLimit` | the burst: `r` permits are there now, more come in `t` seconds | the limit that is told |
+//! | `Retry-After` | when a refused request may come again | the limit that is told |
+//! | `X-RateLimit-Limit`, `-Remaining`, `-Reset` | the burst, what is left of it, seconds until it is whole | the limit that is told |
+//!
+//! The first two are of draft-ietf-httpapi-ratelimit-headers-10. Which limit is told is the
+//! node's to say: of a refusal the one with the longest wait, else the one with the least left.
+//! All times are whole seconds from now, rounded up; nothing is ever an HTTP date.
+
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use tidegate::{Algorithm, Decision, Retry, Verdict};
+
+use crate::seconds::whole_seconds_up;
+use crate::structured_field::{push_integer, push_string};
+
+/// `ratelimit`.
+pub const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+/// `ratelimit-policy`.
+pub const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+/// `x-ratelimit-limit`.
+pub const X_RATE_LIMIT_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+/// `x-ratelimit-remaining`.
+pub const X_RATE_LIMIT_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+/// `x-ratelimit-reset`.
+pub const X_RATE_LIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// Seconds until a refused request may come again: what `Retry-After` carries.
+///
+/// [`Retry::After`] is its wait, rounded up and never 0. [`Retry::OnRelease`] has no time of
+/// its own: 1, the shortest that can be said, since a place may be free at once. [`Retry::Never`]
+/// has none, and so has an allowed request.
+pub fn retry_after_seconds(decision: &Decision) -> Option<u64> {
+    match decision.verdict {
+        Verdict::Allowed { .. }
+        | Verdict::Denied {
+            retry: Retry::Never,
+        } => None,
+        Verdict::Denied {
+            retry: Retry::After(wait),
+        } => Some(whole_seconds_up(wait).max(1)),
+        Verdict::Denied {
+            retry: Retry::OnRelease,
+        } => Some(1),
+    }
+}
+
+/// `Retry-After`, where there is something to say: see [`retry_after_seconds`].
+pub fn retry_after(decision: &Decision) -> Option<HeaderValue> {
+    retry_after_seconds(decision).map(HeaderValue::from)
+}
+
+/// `RateLimit` for one limit: `"per-client";r=19;t=3`.
+///
+/// `t` is when more permits are there: for a refusal that has a time the same as
+/// `Retry-After`, else the time until all of them are back. It is left out where no time is
+/// known (a concurrency limit) or nothing is missing.
+pub fn rate_limit(name: &str, decision: &Decision) -> HeaderValue {
+    let mut field = String::with_capacity(name.len() + 48);
+    push_string(&mut field, name);
+    push_integer(&mut field, "r", decision.remaining);
+    let seconds = match decision.retry_after() {
+        Some(_) => retry_after_seconds(decision).unwrap_or(0),
+        None => whole_seconds_up(decision.reset_after),
+    };
+    if seconds > 0 {
+        push_integer(&mut field, "t", seconds);
+    }
+    header_value(field)
+}
+
+/// `RateLimit-Policy` for all limits that were asked: `"per-client";q=100;w=60`. `None` without
+/// any.
+///
+/// `w` has no fractions: below one second it is left out, and a longer window that is no whole
+/// number of seconds is rounded up, so that a client which keeps to `q` per `w` keeps to the
+/// limit. A concurrency limit is `"slots";q=5;qu="concurrent-requests"`.
+pub fn rate_limit_policy<'a>(
+    limits: impl IntoIterator<Item = (&'a str, &'a Algorithm)>,
+) -> Option<HeaderValue> {
+    let mut field = String::new();
+    for (name, algorithm) in limits {
+        let Some(quota) = Advertised::of(algorithm) else {
+            continue;
+        };
+        field.reserve(name.len() + 48);
+        if !field.is_empty() {
+            field.push_str(", ");
+        }
+        push_string(&mut field, name);
+        push_integer(&mut field, "q", quota.permits);
+        match quota.window {
+            None => field.push_str(";qu=\"concurrent-requests\""),
+            Some(window) if window >= Duration::from_secs(1) => {
+                push_integer(&mut field, "w", whole_seconds_up(window));
+            }
+            Some(_) => {}
+        }
+    }
+    (!field.is_empty()).then(|| header_value(field))
+}
+
+/// `X-RateLimit-Limit`, `-Remaining` and `-Reset`: the burst, what is left of it, and the
+/// seconds until it is whole again (not a time of day, as some have it). For a refusal the last
+/// is at least `Retry-After`.
+pub fn x_rate_limit(decision: &Decision) -> [(HeaderName, HeaderValue); 3] {
+    let reset = whole_seconds_up(decision.reset_after);
+    let reset = reset.max(retry_after_seconds(decision).unwrap_or(0));
+    [
+        (X_RATE_LIMIT_LIMIT, HeaderValue::from(decision.limit)),
+        (
+            X_RATE_LIMIT_REMAINING,
+            HeaderValue::from(decision.remaining),
+        ),
+        (X_RATE_LIMIT_RESET, HeaderValue::from(reset)),
+    ]
+}
+
+/// What `RateLimit-Policy` says of an algorithm.
+struct Advertised {
+    permits: u64,
+    /// `None`: no window, places.
+    window: Option<Duration>,
+}
+
+impl Advertised {
+    /// `None` for an algorithm that came later than this crate.
+    fn of(algorithm: &Algorithm) -> Option<Self> {
+        let (permits, window) = match *algorithm {
+            Algorithm::TokenBucket(quota)
+            | Algorithm::SmoothBursty { quota, .. }
+            | Algorithm::SmoothWarmUp { quota, .. } => (quota.permits(), Some(quota.period())),
+            Algorithm::FixedWindow { permits, window }
+            | Algorithm::SlidingLog { permits, window } => (permits, Some(window)),
+            Algorithm::Concurrency { max } => (max, None),
+            _ => return None,
+        };
+        Some(Self { permits, window })
+    }
+}
+
+fn header_value(field: String) -> HeaderValue {
+    HeaderValue::try_from(field).expect("strings are escaped, all else is digits and signs")
+}
+
+#[cfg(test)]
+mod tests;

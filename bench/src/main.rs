@@ -1,0 +1,3 @@
+//! Benchmarks: rival, floor and tidegate side by side.
+
+fn main() {}

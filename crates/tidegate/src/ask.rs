@@ -1,0 +1,62 @@
+//! What is asked of a limit.
+
+use core::time::Duration;
+
+use crate::time::nanos;
+
+/// One request, as a limit sees it: how many permits, and how long the caller would wait.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate::Ask;
+///
+/// let ask = Ask::new(3).within(Duration::from_millis(200));
+/// assert_eq!(ask.permits(), 3);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    permits: u64,
+    max_delay_nanos: u64,
+}
+
+impl Ask {
+    /// One permit, now.
+    pub const ONE: Self = Self::new(1);
+
+    /// `permits` of them, now. Zero permits ask for nothing and are always allowed.
+    pub const fn new(permits: u64) -> Self {
+        Self {
+            permits,
+            max_delay_nanos: 0,
+        }
+    }
+
+    /// The same, by a caller that would wait up to `max_delay`.
+    ///
+    /// A limit that can reserve (token bucket, the smooth pair) then answers
+    /// [`Verdict::Allowed`](crate::Verdict) with a delay up to `max_delay`; others answer as if
+    /// nothing had been offered.
+    #[must_use]
+    pub fn within(self, max_delay: Duration) -> Self {
+        Self {
+            max_delay_nanos: nanos(max_delay),
+            ..self
+        }
+    }
+
+    /// How many permits are asked for.
+    pub const fn permits(&self) -> u64 {
+        self.permits
+    }
+
+    /// How long the caller would wait, in nanoseconds.
+    pub(crate) const fn max_delay_nanos(&self) -> u64 {
+        self.max_delay_nanos
+    }
+}
+
+impl Default for Ask {
+    fn default() -> Self {
+        Self::ONE
+    }
+}

@@ -1,0 +1,206 @@
+//! Several limits, decided as one: all are charged, or none.
+//!
+//! Each store is held still while the next is asked (two-phase locking, in the order of the
+//! stores' ids, so that no two checks can wait for each other), and only when all have agreed is
+//! any charged. Nobody sees a request half-charged.
+
+use core::fmt;
+
+use crate::enforce::{Enforce, Receipt};
+use crate::key_hash::KeyHash;
+use crate::{Ask, Decision, Timestamp};
+
+/// The most limits of one check.
+pub const MAX_LIMITS_PER_CHECK: usize = 32;
+
+/// One limit, and what is asked of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The limit.
+    pub limit: &'a dyn Enforce,
+    /// The key; a limit of one key does not look at it.
+    pub key: KeyHash,
+    /// What is asked.
+    pub ask: Ask,
+}
+
+/// Why several limits could not be decided as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CheckAllError {
+    /// More than [`MAX_LIMITS_PER_CHECK`].
+    TooMany(usize),
+    /// Two of them are the same limit (at these places in the list): ask it once, for the sum.
+    SameLimit(usize, usize),
+}
+
+impl fmt::Display for CheckAllError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooMany(n) => {
+                write!(f, "{n} limits in one check: at most {MAX_LIMITS_PER_CHECK}")
+            }
+            Self::SameLimit(a, b) => write!(
+                f,
+                "limits {a} and {b} of one check are the same one: ask it once, for the sum"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for CheckAllError {}
+
+/// One limit's own answer within a check of several, and what was taken from it.
+#[derive(Debug)]
+pub struct Answer {
+    /// What the limit says, whatever the others say.
+    pub decision: Decision,
+    /// What was taken: something only where all limits allowed.
+    pub receipt: Option<Receipt>,
+}
+
+/// The answer of several limits: held until the request has ended.
+///
+/// Dropping it gives back the places of concurrency limits; permits of rate limits stay taken
+/// unless [`give_back`](Self::give_back) is called.
+#[derive(Debug)]
+#[must_use = "dropping it gives concurrency places back at once"]
+pub struct Checked<'a> {
+    limits: Vec<&'a dyn Enforce>,
+    answers: Vec<Answer>,
+}
+
+/// Takes what is asked from all of these limits, or from none.
+///
+/// With several delays the caller waits for the longest. A check of no limits is allowed.
+///
+/// # Errors
+/// [`CheckAllError`] where the list is too long or names a limit twice. Nothing was taken then.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use tidegate::{Clock, KeyedLimiter, Limiter, Quota, SystemClock, check_all};
+///
+/// let per_user = KeyedLimiter::builder(Quota::per_second(10)).build()?;
+/// let in_all = Limiter::new(Quota::per_second(1_000))?;
+///
+/// let now = SystemClock::new().now();
+/// let checked = check_all(&[per_user.ask("user-7", 1), in_all.ask(1)], now)?;
+/// assert!(checked.is_allowed());
+/// # Ok(())
+/// # }
+/// ```
+pub fn check_all<'a>(asks: &[Asked<'a>], now: Timestamp) -> Result<Checked<'a>, CheckAllError> {
+    let answers = check_all_with_receipts(asks, now)?;
+    Ok(Checked {
+        limits: asks.iter().map(|asked| asked.limit).collect(),
+        answers,
+    })
+}
+
+/// [`check_all`] for callers that keep the receipts themselves: those of gates must be given back
+/// when the request has ended. The answers are in the order of `asks`.
+///
+/// # Errors
+/// As [`check_all`].
+pub fn check_all_with_receipts(
+    asks: &[Asked<'_>],
+    now: Timestamp,
+) -> Result<Vec<Answer>, CheckAllError> {
+    let mut order = [0; MAX_LIMITS_PER_CHECK];
+    let order = order
+        .get_mut(..asks.len())
+        .ok_or(CheckAllError::TooMany(asks.len()))?;
+    for (at, place) in order.iter_mut().enumerate() {
+        *place = at;
+    }
+    order.sort_unstable_by_key(|at| (asks[*at].limit.store_id(), *at));
+    for pair in order.windows(2) {
+        if asks[pair[0]].limit.store_id() == asks[pair[1]].limit.store_id() {
+            return Err(CheckAllError::SameLimit(pair[0], pair[1]));
+        }
+    }
+    let mut answers: Vec<_> = asks
+        .iter()
+        .map(|_| Answer {
+            decision: Decision::NOT_ASKED,
+            receipt: None,
+        })
+        .collect();
+    hold_rest(asks, order, now, true, &mut answers);
+    Ok(answers)
+}
+
+/// Holds the first of `order` still while the rest is asked, and charges it if all agree.
+/// `so_far` says whether all before it do. Returns whether all do.
+fn hold_rest(
+    asks: &[Asked<'_>],
+    order: &[usize],
+    now: Timestamp,
+    so_far: bool,
+    answers: &mut [Answer],
+) -> bool {
+    let Some((&at, rest)) = order.split_first() else {
+        return so_far;
+    };
+    let Asked { limit, key, ask } = asks[at];
+    let mut all = false;
+    let receipt = limit.hold(key, now, &ask, &mut |decision| {
+        answers[at].decision = decision;
+        // A limit that comes after a denial is still asked: the caller is told the longest wait.
+        all = hold_rest(asks, rest, now, so_far && decision.is_allowed(), answers);
+        all
+    });
+    answers[at].receipt = receipt;
+    all
+}
+
+impl Checked<'_> {
+    /// Whether the request may go ahead, after the longest delay.
+    pub fn is_allowed(&self) -> bool {
+        self.answers
+            .iter()
+            .all(|answer| answer.decision.is_allowed())
+    }
+
+    /// The decision that a caller should be told, with its place in the list: the denial with the
+    /// longest wait, or else the allowance with the least remaining. `None` for an empty list.
+    pub fn told(&self) -> Option<(usize, &Decision)> {
+        self.decisions()
+            .enumerate()
+            .min_by(|(_, a), (_, b)| a.cmp_severity(b))
+    }
+
+    /// Each limit's own answer, in the order they were asked.
+    pub fn decisions(&self) -> impl Iterator<Item = &Decision> {
+        self.answers.iter().map(|answer| &answer.decision)
+    }
+
+    /// Gives back all that was taken.
+    pub fn give_back(mut self, now: Timestamp) {
+        for (limit, answer) in self.limits.iter().zip(&mut self.answers) {
+            if let Some(receipt) = answer.receipt.take() {
+                let returned = limit.give_back(receipt, now);
+                debug_assert!(
+                    returned.is_ok(),
+                    "a receipt goes back to where it came from"
+                );
+            }
+        }
+    }
+}
+
+impl Drop for Checked<'_> {
+    fn drop(&mut self) {
+        for (limit, answer) in self.limits.iter().zip(&mut self.answers) {
+            if let Some(receipt) = answer.receipt.take_if(|_| limit.is_gate()) {
+                // Gates do not look at the time.
+                let returned = limit.give_back(receipt, Timestamp::EPOCH);
+                debug_assert!(
+                    returned.is_ok(),
+                    "a receipt goes back to where it came from"
+                );
+            }
+        }
+    }
+}

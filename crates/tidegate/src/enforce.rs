@@ -1,0 +1,352 @@
+//! Limits behind one face, whatever their algorithm: what a node, or a check of several limits,
+//! holds.
+
+use core::fmt::Debug;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use crate::gate::Concurrency;
+use crate::key_hash::KeyHash;
+use crate::meter::{FixedWindow, SlidingLog, SmoothBursty, SmoothWarmUp, Taken, TokenBucket};
+use crate::store::{Drain, Keyed, OneKey, Registered, StoreStats};
+use crate::{Algorithm, Ask, Decision, Meter, QuotaError, Timestamp};
+
+/// A store's number, never used twice in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StoreId(u64);
+
+impl StoreId {
+    pub(crate) fn next() -> Self {
+        // Not one of loom's: it guards nothing, it only counts.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// What was taken, from whom: it can be given back once, and only to where it came from.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "keep it to give back what was taken, or drop it on purpose"]
+pub struct Receipt {
+    taken: Taken,
+    key: KeyHash,
+    store: StoreId,
+    overflow: bool,
+}
+
+impl Receipt {
+    pub(crate) const fn new(taken: Taken, key: KeyHash, store: StoreId, overflow: bool) -> Self {
+        Self {
+            taken,
+            key,
+            store,
+            overflow,
+        }
+    }
+
+    /// How many permits were taken.
+    pub const fn permits(&self) -> u64 {
+        self.taken.permits
+    }
+
+    pub(crate) const fn taken(&self) -> &Taken {
+        &self.taken
+    }
+
+    pub(crate) const fn key(&self) -> KeyHash {
+        self.key
+    }
+
+    pub(crate) const fn store(&self) -> StoreId {
+        self.store
+    }
+
+    pub(crate) const fn is_overflow(&self) -> bool {
+        self.overflow
+    }
+}
+
+/// A limit's numbers over its store. One with many keys, or one that has a single key and does
+/// not look at which it is asked for.
+pub trait Enforce: Debug + Send + Sync {
+    /// Takes what is asked if it is allowed.
+    fn check(&self, key: KeyHash, now: Timestamp, ask: &Ask) -> (Decision, Option<Receipt>);
+
+    /// What [`check`](Self::check) would answer, with what remains now. Takes nothing.
+    fn peek(&self, key: KeyHash, now: Timestamp, ask: &Ask) -> Decision;
+
+    /// Plans, shows the answer to `rest` while the key is held still, and commits if the answer
+    /// is allowed and `rest` agrees.
+    ///
+    /// `rest` must not come back to this store; stores are held in the order of their ids.
+    fn hold(
+        &self,
+        key: KeyHash,
+        now: Timestamp,
+        ask: &Ask,
+        rest: &mut dyn FnMut(Decision) -> bool,
+    ) -> Option<Receipt>;
+
+    /// Gives back what one check took.
+    ///
+    /// # Errors
+    /// The receipt, where it is of another store.
+    fn give_back(&self, receipt: Receipt, now: Timestamp) -> Result<(), Receipt>;
+
+    /// The store's number.
+    fn store_id(&self) -> StoreId;
+
+    /// Whether permits have to come back: see [`Gate`](crate::Gate).
+    fn is_gate(&self) -> bool;
+}
+
+/// A limit of many keys whose numbers can change.
+pub trait EnforceKeyed: Enforce {
+    /// The same keys under other numbers, one for each of `algorithms`: what was used stays used.
+    /// `None` where their states are of another kind.
+    fn renumbered(&self, algorithms: &[Algorithm], max_keys: usize) -> Option<Vec<Enforcer>>;
+
+    /// This store, to be taken over by another. `None` for gates: what is inside leaves here.
+    fn drain(&self) -> Option<Arc<dyn Drain>>;
+
+    /// Takes over what `old` has in use, as it is asked for.
+    fn succeed(&self, old: Arc<dyn Drain>);
+
+    /// Takes over the rest of what [`succeed`](Self::succeed) began.
+    fn adopt_all(&self, now: Timestamp);
+
+    /// What the store holds and what it has let go of.
+    fn stats(&self) -> StoreStats;
+
+    /// Bytes allocated for entries. Looks at the whole store: for people, not for each request.
+    fn allocated_bytes(&self) -> usize;
+}
+
+/// A limit of many keys, shared.
+pub type Enforcer = Arc<dyn EnforceKeyed>;
+
+/// Limits over one new store: one for each of `algorithms`, which are one limit and what
+/// overrides it for some keys.
+///
+/// # Errors
+/// [`QuotaError`] where numbers make no limit; [`QuotaError::MixedAlgorithms`] where they are not
+/// of one kind.
+pub fn enforcers(algorithms: &[Algorithm], max_keys: usize) -> Result<Vec<Enforcer>, QuotaError> {
+    for algorithm in algorithms {
+        algorithm.validate()?;
+    }
+    // The narrowest state that holds them all.
+    let built = over_new::<TokenBucket<u64>>(algorithms, max_keys)
+        .or_else(|| over_new::<TokenBucket<u128>>(algorithms, max_keys))
+        .or_else(|| over_new::<FixedWindow>(algorithms, max_keys))
+        .or_else(|| over_new::<SlidingLog>(algorithms, max_keys))
+        .or_else(|| over_new::<SmoothBursty<u64>>(algorithms, max_keys))
+        .or_else(|| over_new::<SmoothBursty<u128>>(algorithms, max_keys))
+        .or_else(|| over_new::<SmoothWarmUp>(algorithms, max_keys))
+        .or_else(|| over_new::<Concurrency>(algorithms, max_keys));
+    built.ok_or(QuotaError::MixedAlgorithms)
+}
+
+fn over_new<M: FromAlgorithm>(algorithms: &[Algorithm], max_keys: usize) -> Option<Vec<Enforcer>> {
+    over(&Arc::new(Keyed::<M>::new(max_keys)), algorithms)
+}
+
+fn over<M: FromAlgorithm>(
+    store: &Arc<Keyed<M>>,
+    algorithms: &[Algorithm],
+) -> Option<Vec<Enforcer>> {
+    let meters: Option<Vec<M>> = algorithms.iter().map(M::from_algorithm).collect();
+    meters?
+        .into_iter()
+        .map(|meter| {
+            let meter = store.register(meter)?;
+            let bound: Enforcer = Arc::new(Bound {
+                store: Arc::clone(store),
+                meter,
+            });
+            Some(bound)
+        })
+        .collect()
+}
+
+/// A meter that an [`Algorithm`] can name.
+pub(crate) trait FromAlgorithm: Meter {
+    /// Whether its permits have to come back.
+    const IS_GATE: bool = false;
+    /// The meter for this algorithm; `None` where it is another's, or needs a wider state.
+    fn from_algorithm(algorithm: &Algorithm) -> Option<Self>;
+}
+
+macro_rules! from_algorithm {
+    ($meter:ty, $pattern:pat $(if $guard:expr)? => $make:expr $(, $gate:literal)?) => {
+        impl FromAlgorithm for $meter {
+            $(const IS_GATE: bool = $gate;)?
+            fn from_algorithm(algorithm: &Algorithm) -> Option<Self> {
+                match *algorithm {
+                    $pattern $(if $guard)? => $make.ok(),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+from_algorithm!(TokenBucket<u64>, Algorithm::TokenBucket(q) if Self::fits(q) => Self::new(q));
+from_algorithm!(TokenBucket<u128>, Algorithm::TokenBucket(q) => Self::new(q));
+from_algorithm!(
+    FixedWindow,
+    Algorithm::FixedWindow { permits, window } => Self::new(permits, window)
+);
+from_algorithm!(
+    SlidingLog,
+    Algorithm::SlidingLog { permits, window } => Self::new(permits, window)
+);
+from_algorithm!(
+    SmoothBursty<u64>,
+    Algorithm::SmoothBursty { quota, max_debt } if Self::fits(quota, max_debt)
+        => Self::new(quota, max_debt)
+);
+from_algorithm!(
+    SmoothBursty<u128>,
+    Algorithm::SmoothBursty { quota, max_debt } => Self::new(quota, max_debt)
+);
+from_algorithm!(
+    SmoothWarmUp,
+    Algorithm::SmoothWarmUp { quota, warm_up, cold_factor, max_debt }
+        => Self::new(quota, warm_up, cold_factor, max_debt)
+);
+from_algorithm!(Concurrency, Algorithm::Concurrency { max } => Self::new(max), true);
+
+/// A keyed store under one meter's numbers.
+#[derive(Debug)]
+struct Bound<M: Meter> {
+    store: Arc<Keyed<M>>,
+    meter: Registered<M>,
+}
+
+impl<M: FromAlgorithm> Enforce for Bound<M> {
+    fn check(&self, key: KeyHash, now: Timestamp, ask: &Ask) -> (Decision, Option<Receipt>) {
+        self.store.check(&self.meter, key, now, ask)
+    }
+
+    fn peek(&self, key: KeyHash, now: Timestamp, ask: &Ask) -> Decision {
+        self.store.peek(&self.meter, key, now, ask)
+    }
+
+    fn hold(
+        &self,
+        key: KeyHash,
+        now: Timestamp,
+        ask: &Ask,
+        rest: &mut dyn FnMut(Decision) -> bool,
+    ) -> Option<Receipt> {
+        self.store.hold(&self.meter, key, now, ask, rest)
+    }
+
+    fn give_back(&self, receipt: Receipt, now: Timestamp) -> Result<(), Receipt> {
+        self.store.give_back(&self.meter, receipt, now)
+    }
+
+    fn store_id(&self) -> StoreId {
+        self.store.id()
+    }
+
+    fn is_gate(&self) -> bool {
+        M::IS_GATE
+    }
+}
+
+impl<M: FromAlgorithm> EnforceKeyed for Bound<M> {
+    fn renumbered(&self, algorithms: &[Algorithm], max_keys: usize) -> Option<Vec<Enforcer>> {
+        let renumbered = over(&self.store, algorithms)?;
+        self.store.set_max_keys(max_keys);
+        Some(renumbered)
+    }
+
+    fn drain(&self) -> Option<Arc<dyn Drain>> {
+        if M::IS_GATE {
+            return None;
+        }
+        Some(Arc::clone(&self.store) as Arc<dyn Drain>)
+    }
+
+    fn succeed(&self, old: Arc<dyn Drain>) {
+        self.store.succeed(old, self.meter.clone());
+    }
+
+    fn adopt_all(&self, now: Timestamp) {
+        self.store.adopt_all(now);
+    }
+
+    fn stats(&self) -> StoreStats {
+        self.store.stats()
+    }
+
+    fn allocated_bytes(&self) -> usize {
+        self.store.allocated_bytes()
+    }
+}
+
+/// A single key: it is the same whichever is asked for.
+#[derive(Debug)]
+pub(crate) struct Single<M: Meter> {
+    pub(crate) store: OneKey<M>,
+    id: StoreId,
+}
+
+/// The key of a store that has only one.
+pub(crate) const NO_KEY: KeyHash = KeyHash { hi: 1, lo: 0 };
+
+impl<M: FromAlgorithm> Single<M> {
+    pub(crate) fn new(meter: M, now: Timestamp) -> Self {
+        Self {
+            store: OneKey::new(meter, now),
+            id: StoreId::next(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn take(&self, now: Timestamp, ask: &Ask) -> (Decision, Option<Receipt>) {
+        let (decision, taken) = self.store.check(now, ask);
+        (
+            decision,
+            taken.map(|taken| Receipt::new(taken, NO_KEY, self.id, false)),
+        )
+    }
+}
+
+impl<M: FromAlgorithm> Enforce for Single<M> {
+    fn check(&self, _key: KeyHash, now: Timestamp, ask: &Ask) -> (Decision, Option<Receipt>) {
+        self.take(now, ask)
+    }
+
+    fn peek(&self, _key: KeyHash, now: Timestamp, ask: &Ask) -> Decision {
+        self.store.peek(now, ask)
+    }
+
+    fn hold(
+        &self,
+        _key: KeyHash,
+        now: Timestamp,
+        ask: &Ask,
+        rest: &mut dyn FnMut(Decision) -> bool,
+    ) -> Option<Receipt> {
+        let taken = self.store.hold(now, ask, rest)?;
+        Some(Receipt::new(taken, NO_KEY, self.id, false))
+    }
+
+    fn give_back(&self, receipt: Receipt, now: Timestamp) -> Result<(), Receipt> {
+        if receipt.store() != self.id {
+            return Err(receipt);
+        }
+        self.store.undo(receipt.taken(), now);
+        Ok(())
+    }
+
+    fn store_id(&self) -> StoreId {
+        self.id
+    }
+
+    fn is_gate(&self) -> bool {
+        M::IS_GATE
+    }
+}

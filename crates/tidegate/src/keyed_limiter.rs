@@ -1,0 +1,205 @@
+//! A limit of many keys, with a clock.
+
+use core::hash::Hash;
+use core::time::Duration;
+
+use crate::check_all::Asked;
+use crate::enforce::{Enforcer, Receipt, enforcers};
+use crate::key_hash::KeyHasher;
+use crate::limiter::acquire_within;
+use crate::store::StoreStats;
+use crate::{Algorithm, Ask, Clock, Decision, QuotaError, SystemClock};
+
+/// One rate limit each for many keys, in bounded memory.
+///
+/// ```
+/// # fn main() -> Result<(), tidegate::QuotaError> {
+/// use tidegate::{KeyedLimiter, Quota};
+///
+/// let per_user = KeyedLimiter::builder(Quota::per_minute(100)).max_keys(1_000_000).build()?;
+/// assert!(per_user.check("user-7").is_allowed());
+/// assert!(per_user.check(&("tenant", 12)).is_allowed());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A key is anything that implements [`Hash`]; what is kept of it is a hash.
+#[derive(Debug)]
+pub struct KeyedLimiter<C = SystemClock> {
+    limit: Enforcer,
+    hasher: KeyHasher,
+    clock: C,
+}
+
+/// Builds a [`KeyedLimiter`].
+#[derive(Debug)]
+pub struct KeyedLimiterBuilder<C = SystemClock> {
+    algorithm: Algorithm,
+    max_keys: usize,
+    hasher: KeyHasher,
+    clock: C,
+}
+
+/// Keys that a limiter remembers by default.
+const DEFAULT_MAX_KEYS: usize = 1_000_000;
+
+impl KeyedLimiter {
+    /// Starts to build a limit: a token bucket for a [`Quota`](crate::Quota), or any other
+    /// [`Algorithm`] but a concurrency limit.
+    pub fn builder(limit: impl Into<Algorithm>) -> KeyedLimiterBuilder {
+        KeyedLimiterBuilder {
+            algorithm: limit.into(),
+            max_keys: DEFAULT_MAX_KEYS,
+            hasher: KeyHasher::random(),
+            clock: SystemClock::new(),
+        }
+    }
+}
+
+impl<C: Clock> KeyedLimiterBuilder<C> {
+    /// The most keys that are remembered; a million by default. Memory grows with the keys that
+    /// come, up to about 35 bytes for each (a sliding log: 16 more for each permit).
+    #[must_use]
+    pub fn max_keys(self, max_keys: usize) -> Self {
+        Self { max_keys, ..self }
+    }
+
+    /// A hasher of the caller's, for simulations that have to repeat themselves.
+    #[must_use]
+    pub fn hasher(self, hasher: KeyHasher) -> Self {
+        Self { hasher, ..self }
+    }
+
+    /// A clock of the caller's.
+    pub fn clock<D: Clock>(self, clock: D) -> KeyedLimiterBuilder<D> {
+        let Self {
+            algorithm,
+            max_keys,
+            hasher,
+            clock: _,
+        } = self;
+        KeyedLimiterBuilder {
+            algorithm,
+            max_keys,
+            hasher,
+            clock,
+        }
+    }
+
+    /// The limiter.
+    ///
+    /// # Errors
+    /// [`QuotaError`] where the numbers make no limit, or the algorithm is a gate
+    /// ([`KeyedConcurrencyLimiter`](crate::KeyedConcurrencyLimiter) hands out guards).
+    pub fn build(self) -> Result<KeyedLimiter<C>, QuotaError> {
+        if self.algorithm.is_gate() {
+            return Err(QuotaError::NotARate);
+        }
+        let mut limits = enforcers(&[self.algorithm], self.max_keys)?;
+        let limit = limits.pop().ok_or(QuotaError::MixedAlgorithms)?;
+        Ok(KeyedLimiter {
+            limit,
+            hasher: self.hasher,
+            clock: self.clock,
+        })
+    }
+}
+
+impl<C: Clock> KeyedLimiter<C> {
+    /// Takes one permit of this key if it is allowed now.
+    #[inline]
+    pub fn check<K: Hash + ?Sized>(&self, key: &K) -> Decision {
+        self.check_ask(key, &Ask::ONE)
+    }
+
+    /// Takes what is asked if it is allowed, perhaps with a delay that the caller then waits.
+    #[inline]
+    pub fn check_ask<K: Hash + ?Sized>(&self, key: &K, ask: &Ask) -> Decision {
+        self.reserve(key, ask).0
+    }
+
+    /// Takes what is asked if it is allowed, with a receipt to give it back by.
+    #[inline]
+    pub fn reserve<K: Hash + ?Sized>(&self, key: &K, ask: &Ask) -> (Decision, Option<Receipt>) {
+        self.limit
+            .check(self.hasher.hash(key), self.clock.now(), ask)
+    }
+
+    /// What a check would answer. Takes nothing.
+    pub fn peek<K: Hash + ?Sized>(&self, key: &K, ask: &Ask) -> Decision {
+        self.limit
+            .peek(self.hasher.hash(key), self.clock.now(), ask)
+    }
+
+    /// Gives back what was taken. Without effect where the key has been forgotten meanwhile.
+    ///
+    /// # Errors
+    /// The receipt, where it is of another limiter.
+    pub fn give_back(&self, receipt: Receipt) -> Result<(), Receipt> {
+        self.limit.give_back(receipt, self.clock.now())
+    }
+
+    /// Takes what is asked, blocking the thread for at most `timeout`. Where the wait is longer
+    /// than that, the answer is a denial, at once.
+    pub fn acquire_within<K: Hash + ?Sized>(
+        &self,
+        key: &K,
+        ask: &Ask,
+        timeout: Duration,
+    ) -> Decision {
+        let key = self.hasher.hash(key);
+        acquire_within(&self.clock, timeout, |rest| {
+            self.limit.check(key, self.clock.now(), &ask.within(rest)).0
+        })
+    }
+
+    /// Changes the numbers: what each key has used stays used, and the new limit holds at once.
+    ///
+    /// # Errors
+    /// [`QuotaError`] where the numbers make no limit, or one of a gate. The old ones stay then.
+    pub fn set_limit(
+        &mut self,
+        limit: impl Into<Algorithm>,
+        max_keys: usize,
+    ) -> Result<(), QuotaError> {
+        let algorithm = limit.into();
+        algorithm.validate()?;
+        if algorithm.is_gate() {
+            return Err(QuotaError::NotARate);
+        }
+        let now = self.clock.now();
+        let renumbered = self.limit.renumbered(&[algorithm], max_keys);
+        self.limit = match renumbered.and_then(|mut limits| limits.pop()) {
+            Some(limit) => limit,
+            None => {
+                let mut limits = enforcers(&[algorithm], max_keys)?;
+                let limit = limits.pop().ok_or(QuotaError::MixedAlgorithms)?;
+                if let Some(old) = self.limit.drain() {
+                    limit.succeed(old);
+                    limit.adopt_all(now);
+                }
+                limit
+            }
+        };
+        Ok(())
+    }
+
+    /// What is remembered, and what has been let go of.
+    pub fn stats(&self) -> StoreStats {
+        self.limit.stats()
+    }
+
+    /// Bytes allocated for keys. Looks at the whole store.
+    pub fn allocated_bytes(&self) -> usize {
+        self.limit.allocated_bytes()
+    }
+
+    /// This limit for `key`, to be asked among others in a [`check_all`](crate::check_all).
+    pub fn ask<K: Hash + ?Sized>(&self, key: &K, permits: u64) -> Asked<'_> {
+        Asked {
+            limit: &*self.limit,
+            key: self.hasher.hash(key),
+            ask: Ask::new(permits),
+        }
+    }
+}

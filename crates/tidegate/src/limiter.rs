@@ -1,0 +1,181 @@
+//! A limit of one key, with a clock.
+
+use core::time::Duration;
+
+use crate::check_all::Asked;
+use crate::enforce::{Enforce, FromAlgorithm, NO_KEY, Receipt, Single};
+use crate::meter::{FixedWindow, SlidingLog, SmoothBursty, SmoothWarmUp, TokenBucket};
+use crate::{Algorithm, Ask, Clock, Decision, QuotaError, Retry, SystemClock, Timestamp};
+
+/// One rate limit: for a whole service, or inside a struct of your own.
+///
+/// It is shared by reference (`Arc<Limiter>`, or a field) and needs no locking outside.
+///
+/// ```
+/// # fn main() -> Result<(), tidegate::QuotaError> {
+/// use std::time::Duration;
+/// use tidegate::{Limiter, ManualClock, Quota, Timestamp};
+///
+/// let clock = ManualClock::new(Timestamp::from_secs(0));
+/// let limiter = Limiter::with_clock(Quota::per_second(1).burst(2), clock.clone())?;
+///
+/// assert!(limiter.check().is_allowed());
+/// assert!(limiter.check().is_allowed());
+/// let denied = limiter.check();
+/// assert_eq!(denied.retry_after(), Some(Duration::from_secs(1)));
+///
+/// clock.advance(Duration::from_secs(1));
+/// assert!(limiter.check().is_allowed());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Limiter<C = SystemClock> {
+    limit: Kind,
+    clock: C,
+}
+
+/// The usual limit directly, the others behind a pointer.
+#[derive(Debug)]
+enum Kind {
+    TokenBucket(Single<TokenBucket<u64>>),
+    Other(Box<dyn Enforce>),
+}
+
+impl Limiter {
+    /// A limit on the system's clock: a token bucket for a [`Quota`](crate::Quota), or any other
+    /// [`Algorithm`] but a concurrency limit.
+    ///
+    /// # Errors
+    /// [`QuotaError`] where the numbers make no limit, or the algorithm is a gate
+    /// ([`ConcurrencyLimiter`](crate::ConcurrencyLimiter) hands out guards).
+    pub fn new(limit: impl Into<Algorithm>) -> Result<Self, QuotaError> {
+        Self::with_clock(limit, SystemClock::new())
+    }
+}
+
+impl<C: Clock> Limiter<C> {
+    /// The same on a clock of the caller's.
+    ///
+    /// # Errors
+    /// As [`Limiter::new`].
+    pub fn with_clock(limit: impl Into<Algorithm>, clock: C) -> Result<Self, QuotaError> {
+        let algorithm = limit.into();
+        algorithm.validate()?;
+        let now = clock.now();
+        let limit = match TokenBucket::<u64>::from_algorithm(&algorithm) {
+            Some(meter) => Kind::TokenBucket(Single::new(meter, now)),
+            None => Kind::Other(other(&algorithm, now)?),
+        };
+        Ok(Self { limit, clock })
+    }
+
+    fn enforce(&self) -> &dyn Enforce {
+        match &self.limit {
+            Kind::TokenBucket(limit) => limit,
+            Kind::Other(limit) => &**limit,
+        }
+    }
+
+    /// Takes one permit if it is allowed now.
+    #[inline]
+    pub fn check(&self) -> Decision {
+        self.check_at(self.clock.now(), &Ask::ONE).0
+    }
+
+    /// Takes what is asked if it is allowed, perhaps with a delay that the caller then waits.
+    #[inline]
+    pub fn check_ask(&self, ask: &Ask) -> Decision {
+        self.check_at(self.clock.now(), ask).0
+    }
+
+    /// Takes what is asked if it is allowed, with a receipt to give it back by.
+    #[inline]
+    pub fn reserve(&self, ask: &Ask) -> (Decision, Option<Receipt>) {
+        self.check_at(self.clock.now(), ask)
+    }
+
+    #[inline]
+    fn check_at(&self, now: Timestamp, ask: &Ask) -> (Decision, Option<Receipt>) {
+        match &self.limit {
+            Kind::TokenBucket(limit) => limit.take(now, ask),
+            Kind::Other(limit) => limit.check(NO_KEY, now, ask),
+        }
+    }
+
+    /// What a check would answer. Takes nothing.
+    pub fn peek(&self, ask: &Ask) -> Decision {
+        self.enforce().peek(NO_KEY, self.clock.now(), ask)
+    }
+
+    /// Gives back what was taken.
+    ///
+    /// # Errors
+    /// The receipt, where it is of another limiter.
+    pub fn give_back(&self, receipt: Receipt) -> Result<(), Receipt> {
+        self.enforce().give_back(receipt, self.clock.now())
+    }
+
+    /// Takes what is asked, blocking the thread until it is allowed. Denied only where it never
+    /// can be.
+    pub fn acquire(&self, ask: &Ask) -> Decision {
+        self.acquire_within(ask, Duration::MAX)
+    }
+
+    /// Takes what is asked, blocking the thread for at most `timeout`. Where the wait is longer
+    /// than that, the answer is a denial, at once.
+    ///
+    /// Token buckets and the smooth pair reserve, so that callers go in the order they came;
+    /// with windows and logs, who wakes first goes first.
+    pub fn acquire_within(&self, ask: &Ask, timeout: Duration) -> Decision {
+        acquire_within(&self.clock, timeout, |rest| {
+            self.check_at(self.clock.now(), &ask.within(rest)).0
+        })
+    }
+
+    /// This limit, to be asked among others in a [`check_all`](crate::check_all).
+    pub fn ask(&self, permits: u64) -> Asked<'_> {
+        Asked {
+            limit: self.enforce(),
+            key: NO_KEY,
+            ask: Ask::new(permits),
+        }
+    }
+}
+
+/// Checks until it is allowed, sleeping what each answer says, for at most `timeout` in all.
+pub(crate) fn acquire_within(
+    clock: &impl Clock,
+    timeout: Duration,
+    mut check: impl FnMut(Duration) -> Decision,
+) -> Decision {
+    let start = clock.now();
+    loop {
+        let rest = timeout.saturating_sub(clock.now().since(start));
+        let decision = check(rest);
+        match decision.retry() {
+            None => {
+                if !decision.delay().is_zero() {
+                    clock.sleep(decision.delay());
+                }
+                return decision;
+            }
+            // A limit that could not reserve: come again when it says.
+            Some(Retry::After(wait)) if wait <= rest => clock.sleep(wait),
+            Some(_) => return decision,
+        }
+    }
+}
+
+fn other(algorithm: &Algorithm, now: Timestamp) -> Result<Box<dyn Enforce>, QuotaError> {
+    fn single<M: FromAlgorithm>(algorithm: &Algorithm, now: Timestamp) -> Option<Box<dyn Enforce>> {
+        Some(Box::new(Single::new(M::from_algorithm(algorithm)?, now)))
+    }
+    single::<TokenBucket<u128>>(algorithm, now)
+        .or_else(|| single::<FixedWindow>(algorithm, now))
+        .or_else(|| single::<SlidingLog>(algorithm, now))
+        .or_else(|| single::<SmoothBursty<u64>>(algorithm, now))
+        .or_else(|| single::<SmoothBursty<u128>>(algorithm, now))
+        .or_else(|| single::<SmoothWarmUp>(algorithm, now))
+        .ok_or(QuotaError::NotARate)
+}

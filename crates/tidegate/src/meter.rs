@@ -1,0 +1,140 @@
+//! The algorithms that meter: state + time + permits -> verdict, nothing to return later.
+//!
+//! Each is a pure state machine behind the one trait [`Meter`]. Deciding is two steps, so that
+//! several limits can be planned before any of them is charged.
+
+mod fixed_window;
+mod sliding_log;
+mod smooth_bursty;
+mod smooth_warm_up;
+mod token_bucket;
+mod word;
+
+use core::fmt::Debug;
+use core::hash::Hash;
+
+pub use self::fixed_window::{FixedWindow, Window};
+pub use self::sliding_log::{Log, SlidingLog};
+pub use self::smooth_bursty::SmoothBursty;
+pub use self::smooth_warm_up::{SmoothWarmUp, Warmth};
+pub use self::token_bucket::{Tat, TokenBucket};
+pub use self::word::Word;
+
+use crate::{Ask, Decision, Timestamp};
+
+/// An algorithm with its numbers. States are apart from it, one for each key.
+///
+/// Everything here is pure: the same state, time and ask give the same plan. A time before one
+/// that a state has seen counts as no time passed.
+pub trait Meter: Clone + Eq + Hash + Debug + Send + Sync + 'static {
+    /// What is remembered of one key. Its default stands for "nothing stored here" and is never
+    /// planned on; [`fresh`](Self::fresh) is what a new key starts with.
+    type State: State;
+    /// What a plan would change.
+    type Change: Debug;
+
+    /// The state of a key that is seen for the first time.
+    fn fresh(&self, now: Timestamp) -> Self::State;
+
+    /// What the answer to `ask` is, and what it would change. Takes nothing.
+    fn plan(&self, state: &Self::State, now: Timestamp, ask: &Ask) -> Plan<Self::Change>;
+
+    /// Takes what was planned. The state must be the one that was planned on.
+    fn commit(&self, state: &mut Self::State, change: Self::Change) -> Taken;
+
+    /// Gives back what was taken, as far as time has not done so already. For each [`Taken`] at
+    /// most once: the callers' receipts and guards see to that.
+    fn undo(&self, state: &mut Self::State, taken: &Taken, now: Timestamp);
+
+    /// How much of this limit is in use at `now`.
+    fn used(&self, state: &Self::State, now: Timestamp) -> Used;
+
+    /// A state in which `used` is in use at `now`: how a key's usage enters this limit from
+    /// another one. Usage above what this limit holds stays as debt.
+    fn assume(&self, used: Used, now: Timestamp) -> Self::State;
+
+    /// Turns a state of this limit into one of `new`: what was used stays used, and the new
+    /// numbers hold at once.
+    fn migrate(&self, new: &Self, state: &mut Self::State, now: Timestamp) {
+        *state = new.assume(self.used(state, now), now);
+    }
+
+    /// The permits that would be given away if this state were forgotten at `now`: 0 where a
+    /// fresh state permits no more than this one, `None` where it must not be forgotten (a guard
+    /// is alive).
+    fn at_stake(&self, state: &Self::State, now: Timestamp) -> Option<u64>;
+}
+
+/// What a store can keep for a key.
+pub trait State: Clone + Debug + Default + Send + 'static {
+    /// Where a state that many threads share is kept: one atomic word where it fits, a mutex
+    /// where it does not.
+    #[cfg(feature = "std")]
+    type Cell: crate::store::StateCell<Self>;
+}
+
+/// An answer, and what it would change.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<C> {
+    /// The answer, as it stands once the change is committed.
+    pub decision: Decision,
+    /// What to commit; `None` where there is nothing to take.
+    pub change: Option<C>,
+}
+
+/// What one commit took: enough to give it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Permits.
+    pub permits: u64,
+    /// When (as the meter counted it).
+    pub at: Timestamp,
+    /// What else the meter needs to undo it.
+    pub detail: u64,
+}
+
+/// How much of a limit is in use, in permits and parts of a permit (2^-64).
+///
+/// The common currency of all limits: through it any limit's usage can enter any other. What is
+/// lost on the way is rounded up, against the caller, by less than 2^-64 permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Used(u128);
+
+impl Used {
+    /// Nothing.
+    pub const NOTHING: Self = Self(0);
+
+    /// Whole permits.
+    pub const fn permits(permits: u64) -> Self {
+        Self((permits as u128) << 64)
+    }
+
+    /// `units`, where `per_permit` (not 0, below 2^64) of them make one permit; rounded up.
+    pub(crate) const fn units(units: u128, per_permit: u64) -> Self {
+        let per_permit = per_permit as u128;
+        let (whole, rest) = (units / per_permit, units % per_permit);
+        if whole >= 1 << 64 {
+            return Self(u128::MAX);
+        }
+        Self((whole << 64).saturating_add((rest << 64).div_ceil(per_permit)))
+    }
+
+    /// In units of which `per_permit` make one permit; rounded up.
+    pub(crate) const fn to_units(self, per_permit: u64) -> u128 {
+        let (whole, rest) = (self.0 >> 64, self.0 & ((1 << 64) - 1));
+        whole * per_permit as u128 + (rest * per_permit as u128).div_ceil(1 << 64)
+    }
+
+    /// Whole permits, rounded up; saturates.
+    pub const fn permits_ceil(self) -> u64 {
+        let whole = self.0.div_ceil(1 << 64);
+        if whole > u64::MAX as u128 {
+            u64::MAX
+        } else {
+            whole as u64
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

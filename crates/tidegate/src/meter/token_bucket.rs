@@ -1,0 +1,189 @@
+//! Token bucket, greedy refill, pay now.
+//!
+//! The same thing as the generic cell rate algorithm (ITU-T I.371: virtual scheduling) and as a
+//! leaky bucket that meters. The state is one number, the theoretical arrival time `tat`: the
+//! time at which the bucket is full again. With `b` the burst and `i` the emission interval,
+//! permits in use at `now` are `max(tat - now, 0) / i`, and `n` more fit if that + n <= b.
+//!
+//! No rate is rounded: time is scaled by the numerator of the reduced rate (`num` permits each
+//! `den` ns), so that one permit costs exactly `den` units.
+
+use core::time::Duration;
+
+use super::{Meter, Plan, State, Taken, Used, Word};
+use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
+
+/// In every interval of length *t* at most `burst + rate * t` permits.
+///
+/// `W` is the width of the state: `u64` for the rates that [`fits`](Self::fits) it, `u128` for
+/// all. A caller that offers to wait reserves: permits that are not there yet are taken now and
+/// the answer is a delay, in the order of the calls.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TokenBucket<W: Word = u128> {
+    numerator: u64,
+    /// What one permit costs, in scaled nanoseconds.
+    cost: u64,
+    burst: u64,
+    capacity: W,
+}
+
+/// The state: the scaled time at which the bucket is full again. 0 is a bucket at rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tat<W>(pub(crate) W);
+
+/// What a token bucket would change: the new `tat`, and what for.
+#[derive(Clone, Copy, Debug)]
+pub struct Charge<W> {
+    pub(super) tat: W,
+    pub(super) permits: u64,
+    pub(super) at: Timestamp,
+}
+
+impl<W: Word> TokenBucket<W> {
+    /// A bucket of this quota.
+    ///
+    /// # Errors
+    /// [`QuotaError`] where the numbers make no limit.
+    pub fn new(quota: Quota) -> Result<Self, QuotaError> {
+        let rate = quota.rate()?;
+        let burst = quota.burst_permits();
+        Ok(Self {
+            // A rate of 0 has a burst of 0, so that no time ever matters.
+            numerator: rate.permits().max(1),
+            cost: rate.nanos(),
+            burst,
+            capacity: W::of(rate.nanos()).times(burst),
+        })
+    }
+}
+
+impl TokenBucket<u64> {
+    /// Whether 64 bits hold every state of this quota exactly: the scaled end of time, a full
+    /// bucket of use, and as much again for what callers that wait have reserved.
+    pub fn fits(quota: Quota) -> bool {
+        let Ok(rate) = quota.rate() else { return false };
+        let most = u128::from(Timestamp::MAX.as_nanos()) * u128::from(rate.permits())
+            + 2 * u128::from(rate.nanos()) * u128::from(quota.burst_permits());
+        most < u128::from(<u64 as Word>::LARGEST)
+    }
+}
+
+impl<W: Word> TokenBucket<W> {
+    #[inline]
+    fn answer(&self, verdict: Verdict, in_use: W, change: Option<Charge<W>>) -> Plan<Charge<W>> {
+        let decision = Decision {
+            verdict,
+            limit: self.burst,
+            remaining: self.capacity.minus(in_use).div_floor(self.cost),
+            reset_after: Duration::from_nanos(in_use.div_ceil(self.numerator)),
+        };
+        Plan { decision, change }
+    }
+}
+
+impl<W: Word> Meter for TokenBucket<W>
+where
+    Tat<W>: State,
+{
+    type State = Tat<W>;
+    type Change = Charge<W>;
+
+    fn fresh(&self, _now: Timestamp) -> Tat<W> {
+        Tat::default()
+    }
+
+    #[inline]
+    fn plan(&self, state: &Tat<W>, now: Timestamp, ask: &Ask) -> Plan<Charge<W>> {
+        let scaled_now = W::scaled(now, self.numerator);
+        let full_at = state.0.max(scaled_now);
+        let permits = ask.permits();
+        if permits == 0 {
+            let verdict = Verdict::Allowed {
+                delay: Duration::ZERO,
+            };
+            return self.answer(verdict, full_at.minus(scaled_now), None);
+        }
+        if permits > self.burst {
+            let verdict = Verdict::Denied {
+                retry: Retry::Never,
+            };
+            return self.answer(verdict, full_at.minus(scaled_now), None);
+        }
+        let new = full_at.plus(W::of(self.cost).times(permits));
+        let in_use = new.minus(scaled_now);
+        let over = in_use.minus(self.capacity);
+        // A caller that offers to wait takes permits that are yet to come. The last word of the
+        // range is never reached: time saturates before it.
+        let wait = if over == W::default() {
+            0
+        } else {
+            over.div_ceil(self.numerator)
+        };
+        if wait > ask.max_delay_nanos() || new >= W::LARGEST {
+            let after = Duration::from_nanos(wait - ask.max_delay_nanos().min(wait - 1));
+            let verdict = Verdict::Denied {
+                retry: Retry::After(after),
+            };
+            return self.answer(verdict, full_at.minus(scaled_now), None);
+        }
+        let verdict = Verdict::Allowed {
+            delay: Duration::from_nanos(wait),
+        };
+        self.answer(
+            verdict,
+            in_use,
+            Some(Charge {
+                tat: new,
+                permits,
+                at: now,
+            }),
+        )
+    }
+
+    #[inline]
+    fn commit(&self, state: &mut Tat<W>, change: Charge<W>) -> Taken {
+        state.0 = change.tat;
+        Taken {
+            permits: change.permits,
+            at: change.at,
+            detail: 0,
+        }
+    }
+
+    fn undo(&self, state: &mut Tat<W>, taken: &Taken, _now: Timestamp) {
+        // Where the bucket has refilled since, `tat` lies in the past and stays there.
+        state.0 = state.0.minus(W::of(self.cost).times(taken.permits));
+    }
+
+    fn used(&self, state: &Tat<W>, now: Timestamp) -> Used {
+        let in_use = state.0.minus(W::scaled(now, self.numerator));
+        Used::units(in_use.into(), self.cost)
+    }
+
+    fn assume(&self, used: Used, now: Timestamp) -> Tat<W> {
+        if used == Used::NOTHING {
+            return Tat::default();
+        }
+        let in_use = W::of_wide(used.to_units(self.cost));
+        Tat(W::scaled(now, self.numerator).plus(in_use))
+    }
+
+    fn at_stake(&self, state: &Tat<W>, now: Timestamp) -> Option<u64> {
+        Some(
+            state
+                .0
+                .minus(W::scaled(now, self.numerator))
+                .div_ceil(self.cost),
+        )
+    }
+}
+
+impl State for Tat<u64> {
+    #[cfg(feature = "std")]
+    type Cell = crate::store::AtomicCell<Self>;
+}
+
+impl State for Tat<u128> {
+    #[cfg(feature = "std")]
+    type Cell = crate::store::MutexCell<Self>;
+}

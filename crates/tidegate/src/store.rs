@@ -1,0 +1,13 @@
+//! Where states are kept: one key ([`OneKey`]), or many in bounded memory ([`Keyed`]).
+
+mod keyed;
+mod one_key;
+mod shard;
+mod state_cell;
+
+pub use self::keyed::{Drain, Keyed, MAX_KEYS, Registered, StoreStats};
+pub use self::one_key::OneKey;
+pub use self::state_cell::{AtomicCell, AtomicState, MutexCell, StateCell};
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,499 @@
+//! The store of many keys, in bounded memory.
+//!
+//! Keys are spread over shards by their hash; a shard is an ordered hash table behind a mutex,
+//! small enough (about a thousand keys) that growing it is no pause. Entries are hash and state.
+//!
+//! Numbers may change while keys live: each entry says in 24 bits which meter's numbers its state
+//! is in, and is brought up to date when it is next asked. So a limit's overrides, and its
+//! earlier versions, share one store.
+//!
+//! At the bound, a new key takes the place of one among those near it: a drained one if there is
+//! one, else the one that gives away fewest permits, never one that holds a guard.
+
+use core::fmt::Debug;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::one_key::peek;
+use super::shard::{METER_BITS, Shard, Slot};
+use crate::enforce::{Receipt, StoreId};
+use crate::key_hash::KeyHash;
+use crate::meter::{Meter, Plan, Used};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::{Ask, Decision, Timestamp};
+
+/// The most keys of one store: 2^30.
+pub const MAX_KEYS: usize = 1 << 30;
+/// Keys of a shard when the store is full.
+const KEYS_PER_SHARD: usize = 1024;
+const MAX_SHARDS: usize = 1 << 16;
+/// A full shard is cleared of drained keys, instead of grown, if this part of it is drained.
+const WORTH_PURGING: usize = 8;
+
+/// A meter that a store knows, with the number by which its entries name it.
+#[derive(Clone, Debug)]
+pub struct Registered<M> {
+    meter: M,
+    id: u32,
+}
+
+impl<M> Registered<M> {
+    /// The meter.
+    pub const fn meter(&self) -> &M {
+        &self.meter
+    }
+}
+
+/// States of many keys under meters of one type.
+#[derive(Debug)]
+pub struct Keyed<M: Meter> {
+    id: StoreId,
+    shards: Box<[Mutex<Shard<M::State>>]>,
+    meters: RwLock<Meters<M>>,
+    len: AtomicUsize,
+    max_keys: AtomicUsize,
+    counts: Counts,
+    /// The store whose place this one takes, until all of it has been taken over, and the meter
+    /// that what comes from there is put under.
+    before: RwLock<Option<Predecessor<M>>>,
+}
+
+type Predecessor<M> = (Arc<dyn Drain>, Registered<M>);
+
+#[derive(Debug)]
+struct Meters<M> {
+    by_id: Vec<M>,
+    ids: HashMap<M, u32>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    evicted_drained: AtomicU64,
+    evicted_active: AtomicU64,
+    permits_released: AtomicU64,
+    overflowed: AtomicU64,
+}
+
+/// What a store holds and what it has let go of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreStats {
+    /// Keys that are remembered.
+    pub keys: usize,
+    /// The most that may be.
+    pub max_keys: usize,
+    /// Keys forgotten that a fresh one is as good as.
+    pub evicted_drained: u64,
+    /// Keys forgotten at the bound with permits in use.
+    pub evicted_active: u64,
+    /// The permits that were given away so.
+    pub permits_released: u64,
+    /// Requests of keys that found no room at all and shared an entry.
+    pub overflowed: u64,
+}
+
+/// A store whose usage another one takes over.
+pub trait Drain: Debug + Send + Sync {
+    /// Takes out every key whose hash's lower half lies in `lo`, with what it has in use.
+    fn drain(
+        &self,
+        lo: core::ops::RangeInclusive<u64>,
+        now: Timestamp,
+        out: &mut Vec<(KeyHash, Used)>,
+    );
+}
+
+/// Where a key that is not there yet would go.
+enum Room {
+    Free,
+    Victim(usize),
+    None,
+}
+
+impl<M: Meter> Keyed<M> {
+    /// An empty store of at most `max_keys` keys (1 to [`MAX_KEYS`]; beyond, the nearest).
+    pub fn new(max_keys: usize) -> Self {
+        let max_keys = max_keys.clamp(1, MAX_KEYS);
+        let shards = (max_keys / KEYS_PER_SHARD)
+            .next_power_of_two()
+            .clamp(1, MAX_SHARDS);
+        Self {
+            id: StoreId::next(),
+            shards: (0..shards).map(|_| Mutex::new(Shard::new())).collect(),
+            meters: RwLock::new(Meters {
+                by_id: Vec::new(),
+                ids: HashMap::new(),
+            }),
+            len: AtomicUsize::new(0),
+            max_keys: AtomicUsize::new(max_keys),
+            counts: Counts::default(),
+            before: RwLock::new(None),
+        }
+    }
+
+    /// This store's number: the order in which locks are taken where several are.
+    pub const fn id(&self) -> StoreId {
+        self.id
+    }
+
+    /// Makes a meter known. `None` when the store has known 2^24 different ones: a new store
+    /// then has to take this one's place.
+    pub fn register(&self, meter: M) -> Option<Registered<M>> {
+        let mut meters = self.meters.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&id) = meters.ids.get(&meter) {
+            return Some(Registered { meter, id });
+        }
+        let id = u32::try_from(meters.by_id.len())
+            .ok()
+            .filter(|id| *id < 1 << METER_BITS)?;
+        meters.by_id.push(meter.clone());
+        meters.ids.insert(meter.clone(), id);
+        Some(Registered { meter, id })
+    }
+
+    /// Changes the bound. Lowered below what is there, it is reached as keys are replaced.
+    pub fn set_max_keys(&self, max_keys: usize) {
+        self.max_keys
+            .store(max_keys.clamp(1, MAX_KEYS), Ordering::Relaxed);
+    }
+
+    /// Takes over, key by key as they are asked for, what `old` has in use, under `meter`.
+    /// [`adopt_all`](Self::adopt_all) finishes it.
+    pub fn succeed(&self, old: Arc<dyn Drain>, meter: Registered<M>) {
+        let mut before = self.before.write().unwrap_or_else(PoisonError::into_inner);
+        *before = Some((old, meter));
+        for shard in &self.shards {
+            lock(shard).adopted = false;
+        }
+    }
+
+    /// Takes over what is left of the store before this one, a shard at a time.
+    pub fn adopt_all(&self, now: Timestamp) {
+        for (index, shard) in self.shards.iter().enumerate() {
+            self.adopt(&mut lock(shard), index, now);
+        }
+        *self.before.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Takes what is asked if it is allowed. A key that is refused at first sight takes no room.
+    #[inline]
+    pub fn check(
+        &self,
+        meter: &Registered<M>,
+        key: KeyHash,
+        now: Timestamp,
+        ask: &Ask,
+    ) -> (Decision, Option<Receipt>) {
+        let mut told = None;
+        let receipt = self.hold(meter, key, now, ask, |decision| {
+            told = Some(decision);
+            true
+        });
+        (told.expect("hold always tells its decision"), receipt)
+    }
+
+    /// What [`check`](Self::check) would answer. Takes nothing; `remaining` and `reset_after`
+    /// are those of now.
+    pub fn peek(&self, meter: &Registered<M>, key: KeyHash, now: Timestamp, ask: &Ask) -> Decision {
+        let (mut shard, now) = self.enter(key, now);
+        let Ok(at) = shard.find(key) else {
+            return peek(&meter.meter, &meter.meter.fresh(now), now, ask);
+        };
+        let slot = shard.slot_mut(at);
+        self.bring_up(slot, meter, now);
+        peek(&meter.meter, &slot.state, now, ask)
+    }
+
+    /// Plans, shows the answer to `rest` while the key is held still, and commits if the answer
+    /// is allowed and `rest` agrees. How several limits are decided as one.
+    pub fn hold(
+        &self,
+        meter: &Registered<M>,
+        key: KeyHash,
+        now: Timestamp,
+        ask: &Ask,
+        mut rest: impl FnMut(Decision) -> bool,
+    ) -> Option<Receipt> {
+        let (mut shard, now) = self.enter(key, now);
+        if let Ok(at) = shard.find(key) {
+            let slot = shard.slot_mut(at);
+            self.bring_up(slot, meter, now);
+            let plan = meter.meter.plan(&slot.state, now, ask);
+            let agreed = rest(plan.decision);
+            let change = plan.change.filter(|_| agreed)?;
+            let taken = meter.meter.commit(&mut slot.state, change);
+            return Some(Receipt::new(taken, key, self.id, false));
+        }
+        let fresh = meter.meter.fresh(now);
+        let plan = meter.meter.plan(&fresh, now, ask);
+        if plan.change.is_none() {
+            rest(plan.decision);
+            return None;
+        }
+        self.hold_new(&mut shard, meter, key, now, ask, (fresh, plan), rest)
+    }
+
+    /// The rest of [`hold`](Self::hold) for a key that is not there yet.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the second half of `hold`, split for length"
+    )]
+    fn hold_new(
+        &self,
+        shard: &mut Shard<M::State>,
+        meter: &Registered<M>,
+        key: KeyHash,
+        now: Timestamp,
+        ask: &Ask,
+        (mut fresh, plan): (M::State, Plan<M::Change>),
+        mut rest: impl FnMut(Decision) -> bool,
+    ) -> Option<Receipt> {
+        let room = self.room(shard, key, now);
+        if matches!(room, Room::None) {
+            return self.hold_overflow(shard, meter, key, now, ask, rest);
+        }
+        let agreed = rest(plan.decision);
+        let Some(change) = plan.change.filter(|_| agreed) else {
+            if matches!(room, Room::Free) {
+                self.len.fetch_sub(1, Ordering::Relaxed);
+            }
+            return None;
+        };
+        let taken = meter.meter.commit(&mut fresh, change);
+        if let Room::Victim(at) = room {
+            let victim = shard.remove(at);
+            self.count_evicted(self.at_stake(&victim, now).unwrap_or(0));
+        }
+        if shard.is_full() {
+            self.purge(shard, now);
+        }
+        shard.insert(key, meter.id, fresh);
+        Some(Receipt::new(taken, key, self.id, false))
+    }
+
+    fn hold_overflow(
+        &self,
+        shard: &mut Shard<M::State>,
+        meter: &Registered<M>,
+        key: KeyHash,
+        now: Timestamp,
+        ask: &Ask,
+        mut rest: impl FnMut(Decision) -> bool,
+    ) -> Option<Receipt> {
+        self.counts.overflowed.fetch_add(1, Ordering::Relaxed);
+        let slot = shard.overflow.get_or_insert_with(|| {
+            let mut slot = Slot {
+                state: meter.meter.fresh(now),
+                ..Slot::default()
+            };
+            slot.set_meter(meter.id);
+            Box::new(slot)
+        });
+        self.bring_up(slot, meter, now);
+        let plan = meter.meter.plan(&slot.state, now, ask);
+        let agreed = rest(plan.decision);
+        let change = plan.change.filter(|_| agreed)?;
+        let taken = meter.meter.commit(&mut slot.state, change);
+        Some(Receipt::new(taken, key, self.id, true))
+    }
+
+    /// Gives back what one check took. A receipt of another store comes back.
+    ///
+    /// # Errors
+    /// The receipt, where it is of another store.
+    pub fn give_back(
+        &self,
+        meter: &Registered<M>,
+        receipt: Receipt,
+        now: Timestamp,
+    ) -> Result<(), Receipt> {
+        if receipt.store() != self.id {
+            return Err(receipt);
+        }
+        let (mut shard, now) = self.enter(receipt.key(), now);
+        let slot = if receipt.is_overflow() {
+            shard.overflow.as_deref_mut()
+        } else {
+            shard.find(receipt.key()).ok().map(|at| shard.slot_mut(at))
+        };
+        // A key that was forgotten meanwhile has nothing to get back.
+        let Some(slot) = slot else { return Ok(()) };
+        if slot.meter() == meter.id {
+            meter.meter.undo(&mut slot.state, receipt.taken(), now);
+        } else {
+            let id = slot.meter();
+            self.with_meter(id, |meter| {
+                meter.undo(&mut slot.state, receipt.taken(), now)
+            });
+        }
+        Ok(())
+    }
+
+    /// What is here, and what has been let go of.
+    pub fn stats(&self) -> StoreStats {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        StoreStats {
+            keys: self.len.load(Ordering::Relaxed),
+            max_keys: self.max_keys.load(Ordering::Relaxed),
+            evicted_drained: load(&self.counts.evicted_drained),
+            evicted_active: load(&self.counts.evicted_active),
+            permits_released: load(&self.counts.permits_released),
+            overflowed: load(&self.counts.overflowed),
+        }
+    }
+
+    /// Bytes allocated for entries (without what a state points to). Looks at every shard.
+    pub fn allocated_bytes(&self) -> usize {
+        size_of_val(&*self.shards)
+            + self
+                .shards
+                .iter()
+                .map(|shard| lock(shard).allocated())
+                .sum::<usize>()
+    }
+
+    // --- inside -------------------------------------------------------------------------------
+
+    fn enter(
+        &self,
+        key: KeyHash,
+        now: Timestamp,
+    ) -> (crate::sync::MutexGuard<'_, Shard<M::State>>, Timestamp) {
+        let index = ((u128::from(key.lo) * self.shards.len() as u128) >> 64) as usize;
+        let mut shard = lock(&self.shards[index]);
+        if !shard.adopted {
+            self.adopt(&mut shard, index, now);
+        }
+        let now = shard.advance(now);
+        (shard, now)
+    }
+
+    fn with_meter<R>(&self, id: u32, f: impl FnOnce(&M) -> R) -> R {
+        let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
+        f(&meters.by_id[id as usize])
+    }
+
+    /// Brings a state under this meter's numbers.
+    #[inline]
+    fn bring_up(&self, slot: &mut Slot<M::State>, meter: &Registered<M>, now: Timestamp) {
+        if slot.meter() != meter.id {
+            let id = slot.meter();
+            self.with_meter(id, |old| old.migrate(&meter.meter, &mut slot.state, now));
+            slot.set_meter(meter.id);
+        }
+    }
+
+    fn at_stake(&self, slot: &Slot<M::State>, now: Timestamp) -> Option<u64> {
+        self.with_meter(slot.meter(), |meter| meter.at_stake(&slot.state, now))
+    }
+
+    /// Reserves a place below the bound, or finds the entry whose place a new key takes.
+    fn room(&self, shard: &Shard<M::State>, key: KeyHash, now: Timestamp) -> Room {
+        if self.len.fetch_add(1, Ordering::Relaxed) < self.max_keys.load(Ordering::Relaxed) {
+            return Room::Free;
+        }
+        self.len.fetch_sub(1, Ordering::Relaxed);
+        let mut best = None;
+        for at in shard.near(key) {
+            match self.at_stake(shard.slot(at), now) {
+                Some(0) => return Room::Victim(at),
+                Some(stake) if best.is_none_or(|(least, _)| stake < least) => {
+                    best = Some((stake, at));
+                }
+                _ => {}
+            }
+        }
+        best.map_or(Room::None, |(_, at)| Room::Victim(at))
+    }
+
+    fn count_evicted(&self, stake: u64) {
+        if stake == 0 {
+            self.counts.evicted_drained.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.counts.evicted_active.fetch_add(1, Ordering::Relaxed);
+            self.counts
+                .permits_released
+                .fetch_add(stake, Ordering::Relaxed);
+        }
+    }
+
+    /// Drops the drained keys of a full shard, if there are enough of them.
+    fn purge(&self, shard: &mut Shard<M::State>, now: Timestamp) {
+        let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
+        let drained = |slot: &Slot<M::State>| {
+            meters.by_id[slot.meter() as usize].at_stake(&slot.state, now) == Some(0)
+        };
+        let before = shard.len();
+        if shard.count(&drained) >= before.div_ceil(WORTH_PURGING).max(1) {
+            shard.retain(|slot| !drained(slot));
+            let purged = before - shard.len();
+            self.len.fetch_sub(purged, Ordering::Relaxed);
+            self.counts
+                .evicted_drained
+                .fetch_add(purged as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes over this shard's part of the store before this one.
+    #[cold]
+    fn adopt(&self, shard: &mut Shard<M::State>, index: usize, now: Timestamp) {
+        if shard.adopted {
+            return;
+        }
+        shard.adopted = true;
+        let before = self.before.read().unwrap_or_else(PoisonError::into_inner);
+        let Some((old, meter)) = &*before else { return };
+        let mut keys = Vec::new();
+        old.drain(self.range_of(index), now, &mut keys);
+        for (key, used) in keys {
+            let state = meter.meter.assume(used, now);
+            if meter.meter.at_stake(&state, now) == Some(0) {
+                continue;
+            }
+            match self.room(shard, key, now) {
+                Room::Free => {}
+                Room::Victim(at) => {
+                    let victim = shard.remove(at);
+                    self.count_evicted(self.at_stake(&victim, now).unwrap_or(0));
+                }
+                Room::None => {
+                    self.count_evicted(used.permits_ceil());
+                    continue;
+                }
+            }
+            shard.insert(key, meter.id, state);
+        }
+    }
+
+    /// The lower halves of the hashes that belong to a shard.
+    fn range_of(&self, index: usize) -> core::ops::RangeInclusive<u64> {
+        // Shards are a power of two: at least 2^48 hashes each.
+        let width = (1_u128 << 64) / self.shards.len() as u128;
+        let first = index as u128 * width;
+        first as u64..=(first + (width - 1)) as u64
+    }
+}
+
+impl<M: Meter> Drain for Keyed<M> {
+    fn drain(
+        &self,
+        lo: core::ops::RangeInclusive<u64>,
+        now: Timestamp,
+        out: &mut Vec<(KeyHash, Used)>,
+    ) {
+        for (index, shard) in self.shards.iter().enumerate() {
+            let range = self.range_of(index);
+            if range.start() > lo.end() || range.end() < lo.start() {
+                continue;
+            }
+            let mut shard = lock(shard);
+            self.adopt(&mut shard, index, now);
+            let now = shard.advance(now);
+            for slot in shard.extract(lo.clone()) {
+                self.len.fetch_sub(1, Ordering::Relaxed);
+                let used = self.with_meter(slot.meter(), |meter| meter.used(&slot.state, now));
+                out.push((slot.hash(), used));
+            }
+        }
+    }
+}

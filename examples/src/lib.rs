@@ -1,0 +1,1 @@
+//! Examples of the tidegate library, one file each beside this folder.

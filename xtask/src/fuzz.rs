@@ -49,7 +49,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), Failure> {
 /// Compiles the targets without running them.
 pub(crate) fn build() -> Result<(), Failure> {
     tools()?;
-    shell::run(&mut cargo(&["+nightly", "fuzz", "build"]))
+    shell::run(&mut cargo("+nightly fuzz build"))
 }
 
 /// Whether this machine has the toolchain that fuzzing needs.
@@ -79,10 +79,10 @@ fn tools() -> Result<(), Failure> {
             "libFuzzer needs a C++ compiler: apt-get install g++".to_owned(),
         ));
     }
-    if shell::works(&mut cargo(&["fuzz", "--version"])) {
+    if shell::works(&mut cargo("fuzz --version")) {
         return Ok(());
     }
-    shell::run(&mut cargo(&["install", "cargo-fuzz", "--locked"]))
+    shell::run(&mut cargo("install cargo-fuzz --locked"))
 }
 
 fn targets() -> Result<Vec<String>, Failure> {
@@ -107,7 +107,8 @@ fn fuzz(target: &str, seconds: u64) -> Result<(), Failure> {
         fs::create_dir_all(root().join(folder))
             .map_err(|error| Failure::Failed(format!("cannot make {folder}: {error}")))?;
     }
-    let mut command = cargo(&["+nightly", "fuzz", "run", target, &corpus, &seeds, "--"]);
+    let mut command = cargo("+nightly fuzz run");
+    command.args([target, &corpus, &seeds, "--"]);
     command.arg(format!("-max_total_time={seconds}"));
     command.arg(format!("-max_len={LONGEST_INPUT}"));
     command.arg(format!("-timeout={LONGEST_CALL}"));

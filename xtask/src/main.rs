@@ -1,7 +1,7 @@
 //! Automation: `cargo xtask <task>`.
 //!
-//! One file per task. Everything that a check of this repository needs is reached from here, so that
-//! `cargo xtask test` on a fresh Debian machine is the only command to know.
+//! One file per task. Everything that a check of this repository needs is reached from here, so
+//! that `cargo xtask test` on a fresh Debian machine is the only command to know.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

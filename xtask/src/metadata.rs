@@ -21,12 +21,7 @@ pub(crate) struct Package {
 }
 
 pub(crate) fn packages() -> Result<Vec<Package>, Failure> {
-    let text = shell::output(&mut cargo(&[
-        "metadata",
-        "--no-deps",
-        "--format-version=1",
-        "--locked",
-    ]))?;
+    let text = shell::output(&mut cargo("metadata --no-deps --format-version=1 --locked"))?;
     let root = format!("{}/", root().display());
     parse(&text, &root)
         .ok_or_else(|| Failure::Failed("`cargo metadata` answered something unknown".to_owned()))

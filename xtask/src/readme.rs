@@ -2,8 +2,8 @@
 //!
 //! Fenced blocks tagged `sh check` are run in order, each as one bash script that must end with
 //! status 0; one tagged `sh serve` is started, counts as ready when its output names a loopback
-//! address, and is ended after the last block. In a block with lines that begin with `$ `, only those
-//! are commands: the rest is what they print.
+//! address, and is ended after the last block. In a block with lines that begin with `$ `, only
+//! those are commands: the rest is what they print.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;

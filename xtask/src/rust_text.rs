@@ -1,7 +1,7 @@
 //! Rust source as text, told apart into code and comments, for checks that need no compiler.
 //!
-//! Not a parser: it only knows where comments and literals begin and end, so that a banned word in a
-//! string or a brace in a comment misleads nobody.
+//! Not a parser: it only knows where comments and literals begin and end, so that a banned word
+//! in a string or a brace in a comment misleads nobody.
 
 /// Two texts as long as the source, line for line: what is not theirs is blank.
 #[derive(Debug)]

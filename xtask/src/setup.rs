@@ -44,7 +44,7 @@ fn install(packages: &[&str]) -> Result<(), Failure> {
     }
     if !is_root() {
         return Err(Failure::Usage(format!(
-            "run this first: sudo sh -c '{line}'"
+            "programs are missing; run this line first:\nsudo sh -c '{line}'"
         )));
     }
     let mut apt = command("sh", &["-c", &line]);
@@ -54,14 +54,14 @@ fn install(packages: &[&str]) -> Result<(), Failure> {
 /// rustfmt and clippy come with rustup's default profile; a minimal one lacks them.
 fn components() {
     for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
-        if shell::works(&mut cargo(&[tool, "--version"])) {
+        if shell::works(cargo(tool).arg("--version")) {
             continue;
         }
         if shell::run(&mut command("rustup", &["component", "add", component])).is_err() {
             println!("`cargo {tool}` is missing and could not be installed; its step will fail");
         }
     }
-    if !shell::works(&mut cargo(&["nextest", "--version"])) {
+    if !shell::works(&mut cargo("nextest --version")) {
         println!("cargo-nextest is not installed: tests run with `cargo test`");
     }
 }

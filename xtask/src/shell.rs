@@ -55,8 +55,9 @@ pub(crate) fn command(program: &str, args: &[&str]) -> Command {
     command
 }
 
-pub(crate) fn cargo(args: &[&str]) -> Command {
-    command("cargo", args)
+/// cargo, with these words as its arguments.
+pub(crate) fn cargo(words: &str) -> Command {
+    command("cargo", &words.split_whitespace().collect::<Vec<_>>())
 }
 
 /// Runs with the terminal as its output; an exit status other than 0 is a failure.

@@ -1,7 +1,8 @@
 //! `cargo xtask status`: writes `docs/status.md`, which requirement is shown by which test.
 //!
-//! A test names what it shows in a comment line directly above it: `// shows: A1, B1` where the thing
-//! is seen to work, `// proves: B5` where an exact model or a property over all schedules holds it.
+//! A test names what it shows in a comment line directly above it: `// shows: A1, B1` where the
+//! thing is seen to work, `// proves: B5` where an exact model or a property over all schedules
+//! holds it.
 
 mod cases;
 mod markers;

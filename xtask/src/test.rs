@@ -11,8 +11,13 @@ use crate::{fuzz, readme, setup, tidy};
 /// How many cases a property runs in `--full` (proptest's own default is 256).
 const FULL_CASES: &str = "20000";
 
-/// Tests that want the machine to themselves (they measure a rate) begin their name with this.
+/// Tests that want the machine to themselves (they measure a rate) begin their name with this;
+/// `.config/nextest.toml` says the same to nextest.
 const ALONE: &str = "alone_";
+
+/// How many preemptions loom tries per run of an everyday test; more of them are rarely needed to
+/// show a fault and cost exponentially.
+const LOOM_PREEMPTIONS: &str = "3";
 
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,52 +29,34 @@ pub(crate) enum Depth {
 }
 
 pub(crate) fn run(depth: Depth) -> Result<(), Failure> {
+    setup::run()?;
     let mut steps = Steps::default();
-    if steps.step("setup", || passed(setup::run())) {
-        check(&mut steps, depth);
-    }
+    check(&mut steps, depth);
     steps.finish()
 }
 
 fn check(steps: &mut Steps, depth: Depth) {
-    steps.step("fmt", || {
-        passed(shell::run(&mut cargo(&["fmt", "--all", "--check"])))
-    });
+    steps.step("fmt", || run_cargo("fmt --all --check"));
     steps.step("tidy", || passed(tidy::run()));
     steps.step("deny", deny);
-    let clippy = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--locked",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    steps.step("clippy", || passed(shell::run(&mut cargo(&clippy))));
     // What does not compile fails once here, not once in each step below.
-    if !steps.step("build", || {
-        passed(shell::run(&mut cargo(&["build", "--locked"])))
-    }) {
+    if !steps.step("build", || run_cargo("build --locked")) {
         return;
     }
-    steps.step("tests", || tests(depth));
-    let doctests = ["test", "--doc", "--workspace", "--locked"];
-    steps.step("doc tests", || passed(shell::run(&mut cargo(&doctests))));
-    steps.step("rustdoc", || {
-        let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
-        passed(shell::run(doc.env("RUSTDOCFLAGS", "-D warnings")))
+    steps.step("clippy", || {
+        run_cargo("clippy --workspace --all-targets --locked -- -D warnings")
     });
     steps.step("features", features);
+    steps.step("tests", || tests(depth));
+    steps.step("doc tests", || run_cargo("test --doc --workspace --locked"));
+    steps.step("rustdoc", || {
+        let mut doc = cargo("doc --workspace --no-deps --locked");
+        passed(shell::run(doc.env("RUSTDOCFLAGS", "-D warnings")))
+    });
     steps.step("loom", || loom(depth));
     steps.step("readme", readme::step);
     if depth == Depth::Full {
-        steps.step("fuzz build", || {
-            if !fuzz::has_nightly() {
-                return Ok(Done::Skipped("no nightly toolchain".to_owned()));
-            }
-            passed(fuzz::build())
-        });
+        steps.step("fuzz build", fuzz_build);
     }
 }
 
@@ -77,75 +64,52 @@ fn passed(result: Result<(), Failure>) -> Result<Done, Failure> {
     result.map(|()| Done::Passed)
 }
 
+fn run_cargo(words: &str) -> Result<Done, Failure> {
+    passed(shell::run(&mut cargo(words)))
+}
+
 fn deny() -> Result<Done, Failure> {
-    if !shell::works(&mut cargo(&["deny", "--version"])) {
+    if !shell::works(&mut cargo("deny --version")) {
         return Ok(Done::Skipped("cargo-deny is not installed".to_owned()));
     }
     // Advisories need a git database, which not every machine reaches.
-    passed(shell::run(&mut cargo(&[
-        "deny", "--locked", "check", "bans", "licenses", "sources",
-    ])))
+    run_cargo("deny --locked check bans licenses sources")
 }
 
 fn tests(depth: Depth) -> Result<Done, Failure> {
-    if shell::works(&mut cargo(&["nextest", "--version"])) {
-        let mut nextest = cargo(&[
-            "nextest",
-            "run",
-            "--workspace",
-            "--locked",
-            "--no-fail-fast",
-        ]);
-        if depth == Depth::Full {
-            nextest.args(["--run-ignored", "all"]);
-        }
-        return passed(shell::run(cases(&mut nextest, depth)));
+    let full = depth == Depth::Full;
+    if shell::works(&mut cargo("nextest --version")) {
+        let ignored = if full { "--run-ignored all" } else { "" };
+        let words = format!("nextest run --workspace --locked --no-fail-fast {ignored}");
+        return passed(shell::run(cases(&mut cargo(&words), depth)));
     }
-    let kinds = ["--lib", "--bins", "--tests", "--examples", "--no-fail-fast"];
-    let ignored: &[&str] = if depth == Depth::Full {
-        &["--include-ignored"]
-    } else {
-        &[]
-    };
-    let test = || {
-        let mut test = cargo(&["test", "--workspace", "--locked"]);
-        test.args(kinds);
-        test
-    };
-    let mut together = test();
-    together.args(["--", "--skip", ALONE]).args(ignored);
-    let mut alone = test();
-    alone
-        .args(["--", ALONE, "--test-threads", "1"])
-        .args(ignored);
-    let together = shell::run(cases(&mut together, depth));
-    shell::run(cases(&mut alone, depth))?;
+    let test = "test --workspace --locked --no-fail-fast --lib --bins --tests --examples --";
+    let ignored = if full { "--include-ignored" } else { "" };
+    let together = format!("{test} --skip {ALONE} {ignored}");
+    let alone = format!("{test} {ALONE} --test-threads 1 {ignored}");
+    let together = shell::run(cases(&mut cargo(&together), depth));
+    shell::run(cases(&mut cargo(&alone), depth))?;
     passed(together)
 }
 
-/// Properties read how long they shall run from these.
+/// Properties read from these how long they shall run.
 fn cases(command: &mut Command, depth: Depth) -> &mut Command {
     if depth == Depth::Full {
-        command
-            .env("PROPTEST_CASES", FULL_CASES)
-            .env("TIDEGATE_CASES", FULL_CASES);
+        command.env("PROPTEST_CASES", FULL_CASES);
+        command.env("TIDEGATE_CASES", FULL_CASES);
     }
     command
 }
 
-/// Each feature of each package by itself, and none.
+/// Each optional feature of each package by itself, and none.
 fn features() -> Result<Done, Failure> {
-    for package in metadata::packages()? {
-        for feature in [None].into_iter().chain(package.features.iter().map(Some)) {
-            if package.features.is_empty() {
-                continue;
-            }
-            let mut clippy = cargo(&["clippy", "--quiet", "--locked", "--no-default-features"]);
-            clippy.args(["--package", &package.name]);
-            if let Some(feature) = feature {
-                clippy.args(["--features", feature]);
-            }
-            shell::run(clippy.args(["--", "-D", "warnings"]))?;
+    for Package { name, features, .. } in metadata::packages()? {
+        let optional = features.iter().filter(|feature| *feature != "default");
+        let sets = optional.map(|feature| format!("--features {feature}"));
+        let none = (!features.is_empty()).then(String::new);
+        for set in none.into_iter().chain(sets) {
+            let words = format!("clippy --package {name} --locked --no-default-features {set}");
+            run_cargo(&format!("{words} -- -D warnings"))?;
         }
     }
     Ok(Done::Passed)
@@ -154,34 +118,30 @@ fn features() -> Result<Done, Failure> {
 /// The packages that know loom, compiled for it; their interleaving tests are named `loom_*`.
 fn loom(depth: Depth) -> Result<Done, Failure> {
     let uses_loom = |package: &Package| {
-        package
-            .dependencies
-            .iter()
-            .chain(&package.dev_dependencies)
-            .any(|name| name == "loom")
+        let mut all = package.dependencies.iter().chain(&package.dev_dependencies);
+        all.any(|name| name == "loom")
     };
-    let packages: Vec<Package> = metadata::packages()?
-        .into_iter()
-        .filter(uses_loom)
-        .collect();
+    let mut packages = metadata::packages()?;
+    packages.retain(uses_loom);
     if packages.is_empty() {
         return Ok(Done::Skipped("no package has loom tests".to_owned()));
     }
-    for package in packages {
-        // Another cfg is another build of everything: kept apart, or the two would evict each other.
-        let mut test = cargo(&[
-            "test",
-            "--release",
-            "--locked",
-            "--target-dir",
-            "target/loom",
-        ]);
-        test.args(["--package", &package.name, "--lib", "loom_"]);
+    for Package { name, .. } in packages {
+        // Another cfg is another build of everything: apart, or each would evict the other.
+        let words = format!("test --package {name} --lib --release --target-dir target/loom");
+        let mut test = cargo(&format!("{words} --locked loom_"));
         test.env("RUSTFLAGS", "--cfg loom");
         if depth == Depth::Everyday {
-            test.env("LOOM_MAX_PREEMPTIONS", "3");
+            test.env("LOOM_MAX_PREEMPTIONS", LOOM_PREEMPTIONS);
         }
         shell::run(&mut test)?;
     }
     Ok(Done::Passed)
+}
+
+fn fuzz_build() -> Result<Done, Failure> {
+    if !fuzz::has_nightly() {
+        return Ok(Done::Skipped("no nightly toolchain".to_owned()));
+    }
+    passed(fuzz::build())
 }

@@ -1,7 +1,8 @@
 //! `cargo xtask tidy`: what the source tree as a whole must hold and no compiler checks.
 //!
-//! Each rule is one small function from the tree (or from what cargo knows) to findings; its exceptions
-//! stand in `allow.rs`, each with a reason. `tidy/tests.rs` shows each rule failing on a made-up tree.
+//! Each rule is one small function from the tree (or from what cargo knows) to findings; its
+//! exceptions stand in `allow.rs`, each with a reason. `tidy/tests.rs` shows each rule failing on
+//! a made-up tree.
 
 mod allow;
 mod graph;
@@ -87,9 +88,8 @@ pub(crate) fn run() -> Result<(), Failure> {
     let packages = metadata::packages()?;
     let mut findings: Vec<Finding> = TEXT_RULES.iter().flat_map(|rule| rule(&tree)).collect();
     findings.extend(PACKAGE_RULES.iter().flat_map(|rule| rule(&tree, &packages)));
-    findings.extend(graph::engine_budget(&shell::output(&mut cargo(
-        graph::ENGINE_TREE,
-    ))?));
+    let engine = shell::output(&mut cargo(graph::ENGINE_TREE))?;
+    findings.extend(graph::engine_budget(&engine));
 
     findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     for finding in &findings {

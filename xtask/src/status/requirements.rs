@@ -1,5 +1,5 @@
-//! What tidegate must do: ids and titles, and the cases that must come out. The whole list, not only
-//! what is built: a row leaves `absent` when a test names it.
+//! What tidegate must do: ids and titles, and the cases that must come out. The whole list, not
+//! only what is built: a row leaves `absent` when a test names it.
 
 /// The sections' titles.
 pub(crate) fn section(letter: &str) -> &'static str {

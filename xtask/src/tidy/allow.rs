@@ -76,10 +76,13 @@ pub(super) const FORMATS: &[&str] = &[
 ];
 
 /// Folders of code without clock, sleep, thread, file, socket or `async`.
-pub(super) const PURE: &[&str] = &["crates/tidegate"];
+pub(super) const PURE: &[&str] = &["crates/tidegate", "crates/tidegate-http"];
 
 /// Files within them that stand at the edge, and why.
-pub(super) const EDGES: &[(&str, &str)] = &[];
+pub(super) const EDGES: &[(&str, &str)] = &[(
+    "crates/tidegate/src/clock.rs",
+    "hands time to the rest, and sleeps for blocking callers",
+)];
 
 /// Crates that write seconds to a wire.
 pub(super) const WIRE: &[&str] = &[

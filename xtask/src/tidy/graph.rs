@@ -10,14 +10,8 @@ use crate::metadata::Package;
 use crate::tree::Tree;
 
 /// What `engine_budget` reads: the engine's dependencies by its default features.
-pub(super) const ENGINE_TREE: &[&str] = &[
-    "tree",
-    "--package=tidegate",
-    "--locked",
-    "--edges=no-dev",
-    "--prefix=depth",
-    "--format={p}",
-];
+pub(super) const ENGINE_TREE: &str =
+    "tree --package=tidegate --locked --edges=no-dev --prefix=depth --format={p}";
 
 /// Dependencies between our packages point only up the table of `allow.rs`.
 pub(super) fn crate_graph(_: &Tree, packages: &[Package]) -> Vec<Finding> {

@@ -119,7 +119,7 @@ pub(super) fn machine_paths(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// A lint is switched off by `#[expect(..., reason = "...")]`: it says why, and goes when it is moot.
+/// A lint is switched off by `#[expect(..., reason = "...")]`: it says why, and goes when moot.
 pub(super) fn lint_exceptions_say_why(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, _, rust) in tree.rust() {

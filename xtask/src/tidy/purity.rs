@@ -2,22 +2,23 @@
 
 use super::Finding;
 use super::allow::{DOORS, EDGES, OWN_LIMIT, OWN_LIMIT_FILES, PURE, SECONDS, WIRE};
-use crate::rust_text::in_word;
+use crate::rust_text::{RustText, in_word};
 use crate::tree::{Tree, is_test, line_at};
 
 const BAN: &str = "clippy::disallowed_methods";
 
-/// Pure crates deny clippy's ban list as a whole, await nothing, and make exceptions only in the files
-/// that are listed as their edge.
+/// Pure crates deny clippy's ban list as a whole, await nothing, and make exceptions only in the
+/// files that are listed as their edge.
 pub(super) fn pure_modules(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for folder in PURE {
         let library = format!("{folder}/src/lib.rs");
-        let denied = tree
+        let denies = |rust: &RustText| rust.code.contains(&format!("#![deny({BAN})]"));
+        let source = tree
             .files
             .get(&library)
             .and_then(|source| source.rust.as_ref());
-        if !denied.is_some_and(|rust| rust.code.contains(&format!("#![deny({BAN})]"))) {
+        if source.is_some_and(|rust| !denies(rust)) {
             let what = "does not deny clippy's list of impure calls";
             findings.push(Finding::new(
                 &library,

@@ -129,6 +129,7 @@ impl Script {
     fn start(block: &Block) -> Result<Self, Failure> {
         let log = root().join(format!("target/readme-{}.log", block.line));
         let failed = |error| Failure::Failed(format!("cannot run a README block: {error}"));
+        fs::create_dir_all(root().join("target")).map_err(failed)?;
         let output = File::create(&log).map_err(failed)?;
         let script = format!("set -euo pipefail\n{}", block.script);
         let mut bash = command("bash", &["-c", &script]);

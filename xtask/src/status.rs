@@ -2,7 +2,7 @@
 //!
 //! A test names what it shows in a comment line directly above it: `// shows: A1, B1` where the
 //! thing is seen to work, `// proves: B5` where an exact model or a property over all schedules
-//! holds it.
+//! holds it. A test that shows a part of a row says which: `// shows: A8 (reject)`.
 
 mod cases;
 mod markers;
@@ -26,7 +26,7 @@ const HEAD: &str = "\
 What tidegate must do, and which tests show it. Written by `cargo xtask status`; do not edit.
 
 *works*: a test sees it work. *proven*: a property or an exact model holds it for all schedules that
-were tried. *absent*: no test names it.
+were tried. *in part*: only what is named in parentheses. *absent*: no test names it.
 ";
 
 /// Tests named per row; the rest are counted.
@@ -89,19 +89,23 @@ fn page(tree: &Tree) -> String {
 }
 
 fn shown_by(markers: &[Marker], id: &str) -> (&'static str, String) {
-    let of_id: Vec<&Marker> = markers
-        .iter()
-        .filter(|marker| marker.ids.iter().any(|one| one == id))
-        .collect();
-    let state = match of_id.as_slice() {
-        [] => "absent",
-        some if some.iter().any(|marker| marker.proves) => "proven",
-        _ => "works",
-    };
-    let mut names: Vec<String> = of_id
-        .iter()
-        .map(|marker| format!("{} `{}`", marker.package, marker.test))
-        .collect();
+    let (mut state, mut rank) = ("absent", 0);
+    let mut names = Vec::new();
+    for marker in markers {
+        for claim in marker.claims.iter().filter(|claim| claim.id == id) {
+            let (claimed, its_rank) = match (&claim.part, marker.proves) {
+                (Some(_), _) => ("in part", 1),
+                (None, false) => ("works", 2),
+                (None, true) => ("proven", 3),
+            };
+            if its_rank > rank {
+                (state, rank) = (claimed, its_rank);
+            }
+            let part = claim.part.as_ref().map(|part| format!(" ({part})"));
+            let part = part.unwrap_or_default();
+            names.push(format!("{} `{}`{part}", marker.package, marker.test));
+        }
+    }
     names.sort();
     names.dedup();
     let more = names.len().saturating_sub(MOST_NAMES);

@@ -5,10 +5,17 @@ use crate::rust_text::{RustText, in_word};
 use crate::tidy::Finding;
 use crate::tree::{Tree, line_at};
 
+/// A requirement, or the part of it that is named in parentheses.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub(crate) id: String,
+    pub(crate) part: Option<String>,
+}
+
 /// One test that says what it shows.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Marker {
-    pub(crate) ids: Vec<String>,
+    pub(crate) claims: Vec<Claim>,
     pub(crate) proves: bool,
     pub(crate) package: String,
     pub(crate) test: String,
@@ -47,11 +54,9 @@ fn marker(
     ids: &str,
     proves: bool,
 ) -> Result<Marker, (String, &'static str)> {
-    let ids: Vec<String> = ids.split(',').map(|id| id.trim().to_owned()).collect();
-    if let Some(id) = ids
-        .iter()
-        .find(|id| !REQUIREMENTS.iter().any(|(known, _)| known == id))
-    {
+    let claims: Vec<Claim> = ids.split(',').map(claim).collect();
+    let known = |id: &str| REQUIREMENTS.iter().any(|(known, _)| *known == id);
+    if let Some(Claim { id, .. }) = claims.iter().find(|claim| !known(&claim.id)) {
         let fix = "ids stand in xtask/src/status/requirements.rs";
         return Err((format!("names `{id}`, which is no requirement"), fix));
     }
@@ -60,11 +65,23 @@ fn marker(
         "put it directly above the `#[test]` that shows this",
     ))?;
     Ok(Marker {
-        ids,
+        claims,
         proves,
         package: package(path),
         test,
     })
+}
+
+/// `A8`, or `A8 (reject)`.
+fn claim(text: &str) -> Claim {
+    let (id, part) = match text.trim().split_once('(') {
+        Some((id, part)) => (id.trim(), Some(part.trim_end_matches(')').to_owned())),
+        None => (text.trim(), None),
+    };
+    Claim {
+        id: id.to_owned(),
+        part,
+    }
 }
 
 /// The name of the test that the code begins with, attributes aside.

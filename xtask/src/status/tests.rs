@@ -25,6 +25,21 @@ fn a_row_is_absent_works_or_proven_by_the_tests_that_name_it() {
 }
 
 #[test]
+fn a_part_of_a_row_is_not_the_row() {
+    let part = "// proves: A8 (reject), A6\n#[test]\nfn refused() {}\n";
+    let row = |text: &str| {
+        let page = page(&tree(text));
+        page.lines()
+            .find(|line| line.starts_with("| A8 "))
+            .unwrap()
+            .to_owned()
+    };
+    assert!(row(part).ends_with("| in part | tidegate `refused` (reject) |"));
+    let whole = format!("{part}// shows: A8\n#[test]\nfn all() {{}}\n");
+    assert!(row(&whole).contains("| works | tidegate `all`, tidegate `refused` (reject) |"));
+}
+
+#[test]
 fn an_unknown_id_or_a_marker_above_no_test_is_found() {
     let unknown = check_markers(&tree("\n// shows: Z9\n#[test]\nfn seen() {}\n"));
     assert!(

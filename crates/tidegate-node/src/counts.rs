@@ -1,0 +1,78 @@
+//! How often a limit has allowed and denied, counted without threads meeting.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// What became of a request at one limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The request went ahead at once.
+    Allowed,
+    /// The request went ahead after a delay.
+    Delayed,
+    /// This limit refused it.
+    Denied,
+    /// This shadow limit would have refused it.
+    ShadowDenied,
+    /// It lacked a part of the key, and the limit refuses such requests.
+    Missing,
+}
+
+impl Outcome {
+    /// All of them, in the order in which they are counted.
+    pub const ALL: [Self; 5] = [
+        Self::Allowed,
+        Self::Delayed,
+        Self::Denied,
+        Self::ShadowDenied,
+        Self::Missing,
+    ];
+
+    /// The word for metrics and tables.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Delayed => "delayed",
+            Self::Denied => "denied",
+            Self::ShadowDenied => "shadow_denied",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+/// Threads are spread over so many copies of each counter.
+const STRIPES: usize = 8;
+
+/// Counters of one limit. They outlive the limit's changes.
+#[derive(Debug, Default)]
+pub struct Counts {
+    stripes: [Stripe; STRIPES],
+}
+
+/// One thread's counters, in a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Stripe {
+    counts: [AtomicU64; Outcome::ALL.len()],
+}
+
+impl Counts {
+    pub(crate) fn add(&self, outcome: Outcome) {
+        self.stripes[stripe()].counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often this has been the outcome.
+    pub fn get(&self, outcome: Outcome) -> u64 {
+        self.stripes
+            .iter()
+            .map(|s| s.counts[outcome as usize].load(Ordering::Relaxed))
+            .sum()
+    }
+}
+
+fn stripe() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
+    }
+    MINE.with(|mine| *mine)
+}

@@ -1,0 +1,169 @@
+//! A limit of the policy with the state behind it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::store::StoreStats;
+use tidegate::{Algorithm, Ask, Decision, Enforcer, QuotaError, Retry, Verdict};
+use tidegate::{KeyHash, KeyHasher};
+use tidegate_policy::{LimitRule, OnMissing};
+
+use crate::call::Call;
+use crate::counts::Counts;
+use crate::key_bytes::KeyBytes;
+use crate::overrides::Overrides;
+
+/// A limit, its overrides, and their states.
+#[derive(Debug)]
+pub struct EnforcedLimit {
+    rule: LimitRule,
+    ipv6_prefix: u8,
+    overrides: Overrides,
+    /// The limit's own numbers, then each override's: all over one store.
+    enforcers: Vec<Enforcer>,
+    counts: Arc<Counts>,
+}
+
+/// What a request has to do with a limit.
+pub(crate) enum Meets<'a> {
+    /// It is counted under this key.
+    Key {
+        hash: KeyHash,
+        enforcer: &'a Enforcer,
+        algorithm: &'a Algorithm,
+    },
+    /// It lacks a part, and is refused for it.
+    Refused(Decision),
+    /// It lacks a part, and the limit does not apply.
+    Passed,
+}
+
+impl EnforcedLimit {
+    /// The limit of `rule`; with the states of `old` where that counted by the same key.
+    ///
+    /// Where the states are of another kind, `old` is taken over little by little:
+    /// [`finish`](Self::finish) has to be called once requests no longer meet it.
+    pub(crate) fn new(
+        rule: &LimitRule,
+        ipv6_prefix: u8,
+        old: Option<&Self>,
+    ) -> Result<Self, QuotaError> {
+        let algorithms: Vec<Algorithm> = std::iter::once(&rule.limit)
+            .chain(rule.overrides.iter().map(|one| &one.limit))
+            .map(|limit| *limit.algorithm())
+            .collect();
+        let same_keys =
+            old.filter(|old| old.rule.key == rule.key && old.ipv6_prefix == ipv6_prefix);
+        let enforcers = match same_keys {
+            Some(old) => match old.enforcers[0].renumbered(&algorithms, rule.max_keys) {
+                Some(renumbered) => renumbered,
+                None => Self::succeeding(old, &algorithms, rule.max_keys)?,
+            },
+            None => tidegate::enforcers(&algorithms, rule.max_keys)?,
+        };
+        Ok(Self {
+            rule: rule.clone(),
+            ipv6_prefix,
+            overrides: Overrides::new(&rule.overrides),
+            enforcers,
+            counts: old.map(|old| Arc::clone(&old.counts)).unwrap_or_default(),
+        })
+    }
+
+    fn succeeding(
+        old: &Self,
+        algorithms: &[Algorithm],
+        max_keys: usize,
+    ) -> Result<Vec<Enforcer>, QuotaError> {
+        let new = tidegate::enforcers(algorithms, max_keys)?;
+        // What is inside a gate leaves there; it is no usage of a rate, nor the other way.
+        if let Some(old) = old.enforcers[0].drain().filter(|_| !new[0].is_gate()) {
+            new[0].succeed(old);
+        }
+        Ok(new)
+    }
+
+    /// Takes over what is left of the states before.
+    pub(crate) fn finish(&self, now: tidegate::Timestamp) {
+        self.enforcers[0].adopt_all(now);
+    }
+
+    /// The limit as the policy has it.
+    pub const fn rule(&self) -> &LimitRule {
+        &self.rule
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        self.rule.limit.name()
+    }
+
+    /// How often it allowed and denied.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// What its store holds and has let go of.
+    pub fn store_stats(&self) -> StoreStats {
+        self.enforcers[0].stats()
+    }
+
+    /// The key of a request, for people; `None` where the limit does not apply to it.
+    pub fn key_text(&self, call: &Call<'_>) -> Option<String> {
+        let key = KeyBytes::of(&self.rule.key, call, self.ipv6_prefix);
+        if key.lacks_part() && self.rule.on_missing != OnMissing::Shared {
+            return None;
+        }
+        let parts = self.rule.key.iter().enumerate().map(|(index, part)| {
+            key.value(index)
+                .map_or_else(|| "-".to_owned(), |value| part.display_value(value))
+        });
+        Some(parts.collect::<Vec<_>>().join(" "))
+    }
+
+    pub(crate) fn meet(&self, call: &Call<'_>, hasher: &KeyHasher) -> Meets<'_> {
+        let key = KeyBytes::of(&self.rule.key, call, self.ipv6_prefix);
+        if key.lacks_part() {
+            match self.rule.on_missing {
+                OnMissing::Deny => return Meets::Refused(refusal()),
+                OnMissing::Pass => return Meets::Passed,
+                OnMissing::Shared => {}
+            }
+        }
+        let (enforcer, limit) = match self.overrides.find(&key) {
+            Some(index) => (
+                &self.enforcers[index + 1],
+                &self.rule.overrides[index].limit,
+            ),
+            None => (&self.enforcers[0], &self.rule.limit),
+        };
+        let hash = hasher.hash_bytes(key.as_bytes());
+        Meets::Key {
+            hash,
+            enforcer,
+            algorithm: limit.algorithm(),
+        }
+    }
+
+    /// What is asked of this limit: callers wait only where it delays by itself.
+    pub(crate) fn ask(algorithm: &Algorithm, call: &Call<'_>) -> Ask {
+        let ask = Ask::new(call.permits);
+        if algorithm.delays() {
+            ask.within(call.max_wait.unwrap_or(Duration::MAX))
+        } else {
+            ask
+        }
+    }
+}
+
+/// What a request is told that no waiting helps.
+pub(crate) const fn refusal() -> Decision {
+    Decision {
+        verdict: Verdict::Denied {
+            retry: Retry::Never,
+        },
+        limit: 0,
+        remaining: 0,
+        reset_after: Duration::ZERO,
+    }
+}

@@ -1,0 +1,40 @@
+//! One tidegate node: a policy, the state behind it, and one question, `decide`.
+//!
+//! Every door (gateway, decision service, simulator) asks [`Snapshot::decide`], which answers at
+//! once. The node opens no socket; it reloads its policy while it runs, and what was used stays
+//! used when a limit changes.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tidegate::SystemClock;
+//! use tidegate_node::Node;
+//!
+//! let loaded = tidegate_policy::parse("policy.yaml", tidegate_policy::DEFAULT)?;
+//! let node = Node::new(loaded.policy, Arc::new(SystemClock::new()));
+//! assert_eq!(node.snapshot().limits().len(), 1);
+//! # Ok::<(), tidegate_policy::Problems>(())
+//! ```
+
+mod admission;
+mod call;
+mod counts;
+mod enforced_limit;
+mod key_bytes;
+mod metrics;
+mod node;
+mod overrides;
+mod snapshot;
+mod timer;
+// mod watch;
+
+pub use self::{
+    admission::{Admission, Applied, Hold},
+    call::Call,
+    counts::{Counts, Outcome},
+    enforced_limit::EnforcedLimit,
+    metrics::NodeMetrics,
+    node::{Node, PolicyStatus, ReloadFailure},
+    snapshot::Snapshot,
+    timer::Timer,
+    // watch::{PolicyWatch, WatchError},
+};

@@ -1,0 +1,190 @@
+//! What a node tells Prometheus. Labels are names of limits, never keys.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use crate::counts::Outcome;
+use crate::enforced_limit::EnforcedLimit;
+use crate::node::{Node, PolicyStatus};
+
+/// Longest text of a label.
+const MAX_LABEL: usize = 256;
+
+/// Reads a node's counters when they are asked for; nothing of it is on the decision path.
+#[derive(Debug)]
+pub struct NodeMetrics(Arc<Node>);
+
+/// Every metric of a node: its name, and its help.
+#[derive(Clone, Copy, Debug)]
+enum Metric {
+    Decisions,
+    StoreKeys,
+    StoreMaxKeys,
+    StoreEvictions,
+    StorePermitsReleased,
+    StoreOverflowed,
+    PolicyRevision,
+    PolicyLoaded,
+    PolicyReloads,
+    PolicyLastReloadOk,
+    PolicyProblem,
+}
+
+impl Metric {
+    const fn name_and_help(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Decisions => ("tidegate_decisions", "Decisions by limit and outcome"),
+            Self::StoreKeys => ("tidegate_store_keys", "Keys that a limit remembers"),
+            Self::StoreMaxKeys => ("tidegate_store_max_keys", "The most keys it may remember"),
+            Self::StoreEvictions => (
+                "tidegate_store_evictions",
+                "Keys forgotten: drained ones, and active ones at the bound",
+            ),
+            Self::StorePermitsReleased => (
+                "tidegate_store_permits_released",
+                "Permits given away by forgetting active keys",
+            ),
+            Self::StoreOverflowed => (
+                "tidegate_store_overflowed",
+                "Requests whose keys found no room and shared an entry",
+            ),
+            Self::PolicyRevision => ("tidegate_policy_revision", "Version of the policy in force"),
+            Self::PolicyLoaded => (
+                "tidegate_policy_loaded_timestamp_seconds",
+                "When the policy in force was loaded",
+            ),
+            Self::PolicyReloads => ("tidegate_policy_reloads", "Reloads by result"),
+            Self::PolicyLastReloadOk => (
+                "tidegate_policy_last_reload_ok",
+                "1 if the newest policy is in force, 0 if it was refused",
+            ),
+            Self::PolicyProblem => (
+                "tidegate_policy_problem",
+                "Why the newest policy was refused: 1 while it is",
+            ),
+        }
+    }
+}
+
+impl NodeMetrics {
+    /// The metrics of this node.
+    pub const fn new(node: Arc<Node>) -> Self {
+        Self(node)
+    }
+}
+
+impl Collector for NodeMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let snapshot = self.0.snapshot();
+        encode_limits(&mut encoder, snapshot.limits())?;
+        encode_policy(&mut encoder, &self.0.status())
+    }
+}
+
+fn encode_limits(
+    encoder: &mut DescriptorEncoder<'_>,
+    limits: &[Arc<EnforcedLimit>],
+) -> fmt::Result {
+    let (name, help) = Metric::Decisions.name_and_help();
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for limit in limits {
+        for outcome in Outcome::ALL {
+            let labels = [
+                ("limit", label(limit.name())),
+                ("outcome", outcome.as_str()),
+            ];
+            let count = ConstCounter::new(limit.counts().get(outcome));
+            count.encode(family.encode_family(&labels)?)?;
+        }
+    }
+    let gauges: [(Metric, fn(&EnforcedLimit) -> u64); 2] = [
+        (Metric::StoreKeys, |limit| limit.store_stats().keys as u64),
+        (Metric::StoreMaxKeys, |limit| {
+            limit.store_stats().max_keys as u64
+        }),
+    ];
+    for (metric, read) in gauges {
+        let (name, help) = metric.name_and_help();
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for limit in limits {
+            let labels = [("limit", label(limit.name()))];
+            ConstGauge::new(read(limit)).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    let (name, help) = Metric::StoreEvictions.name_and_help();
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for limit in limits {
+        let stats = limit.store_stats();
+        for (kind, count) in [
+            ("drained", stats.evicted_drained),
+            ("active", stats.evicted_active),
+        ] {
+            let labels = [("limit", label(limit.name())), ("kind", kind)];
+            ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    let counters: [(Metric, fn(&EnforcedLimit) -> u64); 2] = [
+        (Metric::StorePermitsReleased, |limit| {
+            limit.store_stats().permits_released
+        }),
+        (Metric::StoreOverflowed, |limit| {
+            limit.store_stats().overflowed
+        }),
+    ];
+    for (metric, read) in counters {
+        let (name, help) = metric.name_and_help();
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for limit in limits {
+            let labels = [("limit", label(limit.name()))];
+            ConstCounter::new(read(limit)).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn encode_policy(encoder: &mut DescriptorEncoder<'_>, status: &PolicyStatus) -> fmt::Result {
+    let loaded = status.loaded_at.as_nanos() as f64 / 1e9;
+    encode_gauge(encoder, Metric::PolicyRevision, status.revision as f64)?;
+    encode_gauge(encoder, Metric::PolicyLoaded, loaded)?;
+    let ok = f64::from(u8::from(status.failure.is_none()));
+    encode_gauge(encoder, Metric::PolicyLastReloadOk, ok)?;
+
+    let (name, help) = Metric::PolicyReloads.name_and_help();
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (result, count) in [("ok", status.reloads), ("refused", status.refused)] {
+        let labels = [("result", result)];
+        ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+    }
+    let (name, help) = Metric::PolicyProblem.name_and_help();
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    if let Some(failure) = &status.failure {
+        let (line, column) = (failure.line.to_string(), failure.column.to_string());
+        let labels = [
+            ("file", label(&failure.file)),
+            ("line", &line),
+            ("column", &column),
+            ("reason", label(&failure.reason)),
+        ];
+        ConstGauge::new(1_u64).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn encode_gauge(encoder: &mut DescriptorEncoder<'_>, metric: Metric, value: f64) -> fmt::Result {
+    let (name, help) = metric.name_and_help();
+    ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
+}
+
+/// A label's text, cut to its bound.
+fn label(text: &str) -> &str {
+    let end = (0..=MAX_LABEL.min(text.len()))
+        .rev()
+        .find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}

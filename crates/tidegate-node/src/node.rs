@@ -1,0 +1,131 @@
+//! A node: the policy in force, and its reload.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::{ArcSwap, Guard};
+use tidegate::{Clock, KeyHasher, QuotaError, Timestamp};
+use tidegate_policy::Policy;
+
+use crate::snapshot::Snapshot;
+
+/// One node.
+#[derive(Debug)]
+pub struct Node {
+    current: ArcSwap<Snapshot>,
+    hasher: KeyHasher,
+    clock: Arc<dyn Clock>,
+    /// Held through a reload: one at a time.
+    status: Mutex<PolicyStatus>,
+}
+
+/// Where the policy comes from, and how its last reload went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PolicyStatus {
+    /// The version in force.
+    pub revision: u64,
+    /// When it came into force.
+    pub loaded_at: Timestamp,
+    /// Reloads that took effect.
+    pub reloads: u64,
+    /// Reloads that were refused.
+    pub refused: u64,
+    /// Why the newest policy is not the one in force; `None` where it is.
+    pub failure: Option<ReloadFailure>,
+}
+
+/// Why a policy was refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReloadFailure {
+    /// The file.
+    pub file: String,
+    /// The line, from 1; 0 where the file could not be read at all.
+    pub line: usize,
+    /// The column, from 1; 0 where the file could not be read at all.
+    pub column: usize,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl Node {
+    /// A node of this policy, on this clock.
+    ///
+    /// # Errors
+    /// [`QuotaError`] where a limit of the policy is none; policies that were loaded from a file
+    /// have been checked for that.
+    pub fn new(policy: Policy, clock: Arc<dyn Clock>) -> Result<Arc<Self>, QuotaError> {
+        Self::with_hasher(policy, clock, KeyHasher::random())
+    }
+
+    /// The same with a hasher of the caller's, for simulations that have to repeat themselves.
+    ///
+    /// # Errors
+    /// As [`Node::new`].
+    pub fn with_hasher(
+        policy: Policy,
+        clock: Arc<dyn Clock>,
+        hasher: KeyHasher,
+    ) -> Result<Arc<Self>, QuotaError> {
+        let first = Snapshot::new(policy, hasher.clone(), Arc::clone(&clock), None)?;
+        let status = PolicyStatus {
+            revision: 1,
+            loaded_at: clock.now(),
+            ..Default::default()
+        };
+        Ok(Arc::new(Self {
+            current: ArcSwap::from_pointee(first),
+            hasher,
+            clock,
+            status: Mutex::new(status),
+        }))
+    }
+
+    /// The policy in force with its state. Cheap; hold it while one request is decided, not
+    /// longer.
+    pub fn snapshot(&self) -> Guard<Arc<Snapshot>> {
+        self.current.load()
+    }
+
+    /// The clock that the node goes by.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// How the policy stands.
+    pub fn status(&self) -> PolicyStatus {
+        self.lock_status().clone()
+    }
+
+    /// Puts another policy in force. Limits of the same name and key keep what was used; the new
+    /// numbers hold at once. Decisions go on meanwhile.
+    ///
+    /// # Errors
+    /// [`QuotaError`] where a limit of the policy is none: the old policy stays then.
+    pub fn reload(&self, policy: Policy) -> Result<u64, QuotaError> {
+        let mut status = self.lock_status();
+        let old = self.current.load_full();
+        let clock = Arc::clone(&self.clock);
+        let new = Snapshot::new(policy, self.hasher.clone(), clock, Some(&old))?;
+        let new = Arc::new(new);
+        self.current.store(Arc::clone(&new));
+        let now = self.clock.now();
+        // What is of another kind now is taken over here, not by whoever asks next.
+        new.finish(now);
+        status.revision = new.revision();
+        status.loaded_at = now;
+        status.reloads += 1;
+        status.failure = None;
+        Ok(new.revision())
+    }
+
+    /// Notes that a policy was refused; the one in force stays.
+    pub fn refuse(&self, failure: ReloadFailure) {
+        let mut status = self.lock_status();
+        status.refused += 1;
+        status.failure = Some(failure);
+    }
+
+    fn lock_status(&self) -> std::sync::MutexGuard<'_, PolicyStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -202,6 +202,16 @@ impl fmt::Display for KeyValueError {
 
 impl std::error::Error for KeyValueError {}
 
+impl KeyValueError {
+    /// What to write instead.
+    pub(crate) fn help(self) -> &'static str {
+        match self {
+            Self::NotAnAddress => "write one address, such as `192.0.2.1` or `2001:db8::1`",
+            Self::NotAPath => "write it as requests have it, such as `/api/orders`",
+        }
+    }
+}
+
 /// Whether this is a token of RFC 9110: what header names, cookie names and methods are.
 pub(crate) fn is_token(text: &str) -> bool {
     let is_token_byte = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);

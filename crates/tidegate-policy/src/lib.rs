@@ -22,25 +22,40 @@
 //! ```
 
 mod admin;
+mod compile;
+mod file;
 mod gateway;
+mod grammar;
 mod host_pattern;
 mod key;
+mod later;
 mod limit_rule;
+mod load;
 mod path_pattern;
 mod policy;
+mod problem;
+mod quote;
+mod report;
 mod request;
 mod route;
 mod router;
+mod schema;
+mod source;
+mod suggest;
 mod upstream;
+mod yaml;
 
 pub use admin::Admin;
 pub use gateway::Gateway;
 pub use host_pattern::HostPattern;
 pub use key::{KeyPart, KeyPartError, KeyValueError};
 pub use limit_rule::{LimitRule, OnMissing, Override};
+pub use load::{DEFAULT, Loaded, MAX_FILE_BYTES, load, parse};
 pub use path_pattern::PathPattern;
 pub use policy::Policy;
+pub use problem::{Problem, Problems, Severity};
 pub use request::Request;
 pub use route::{Route, RouteMatch};
 pub use router::Routes;
+pub use schema::schema;
 pub use upstream::{Balance, Upstream, UpstreamKind};

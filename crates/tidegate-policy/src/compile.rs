@@ -1,0 +1,70 @@
+//! From what a file says to what holds: names become indices, texts become numbers, and what
+//! cannot be meant is reported.
+//!
+//! Nothing here stops at the first problem. What is returned is used only if there was no error,
+//! so a part that is wrong may be left out of it.
+
+mod algorithm;
+mod gateway;
+mod hidden;
+mod limits;
+mod names;
+mod overrides;
+mod routes;
+mod scalars;
+mod upstreams;
+
+use self::names::{NameSet, Names};
+use crate::file::PolicyFile;
+use crate::gateway::Gateway;
+use crate::policy::Policy;
+use crate::report::{Finding, Report};
+use crate::source::Span;
+
+/// Makes a policy of a file.
+pub(crate) fn compile(file: &PolicyFile, report: &Report<'_>) -> Policy {
+    let ipv6_prefix = file
+        .gateway
+        .get()
+        .and_then(|gateway| gateway::ipv6_prefix(gateway, report))
+        .unwrap_or(Gateway::DEFAULT_IPV6_PREFIX);
+    let mut names = Names {
+        limits: NameSet::of("limit", &file.limits, report),
+        upstreams: NameSet::of("upstream", &file.upstreams, report),
+    };
+    let limits = file.limits.get().map(|limits| limits::compile(limits, ipv6_prefix, report));
+    let upstreams = file.upstreams.get().map(|map| upstreams::compile(map, report));
+    let gateway = file.gateway.get().map(|gateway| {
+        let compiled = gateway::compile(gateway, ipv6_prefix, &mut names, report);
+        if !gateway.routes.is_wrong() {
+            names.limits.report_unused(report);
+            names.upstreams.report_unused(report);
+        }
+        compiled
+    });
+    let admin = file.admin.get().and_then(|admin| gateway::compile_admin(admin, report));
+    if let (Some(gateway), Some(admin)) = (&gateway, &admin) {
+        gateway::check_ports(file, gateway, admin, report);
+    }
+    if file.limits.get().is_none_or(|limits| limits.len() == 0) && !file.limits.is_wrong() {
+        let message = "this policy has no limits: it lets everything pass";
+        report.push(
+            Finding::warning(file.limits.place().unwrap_or_default(), message)
+                .help("write `limits: { per-client: { rate: 10/s, key: [client_ip] } }`"),
+        );
+    }
+    Policy {
+        limits: limits.unwrap_or_default(),
+        upstreams: upstreams.unwrap_or_default(),
+        gateway,
+        admin,
+    }
+}
+
+/// Reports that there are more of something than a policy may have.
+fn check_count(count: usize, most: usize, what: &str, place: Option<Span>, report: &Report<'_>) {
+    if count > most {
+        let message = format!("{count} {what} are more than the most, {most}");
+        report.push(Finding::error(place.unwrap_or_default(), message));
+    }
+}

@@ -1,0 +1,229 @@
+//! How a limit counts: the numbers of a file and the algorithm they are for.
+
+use std::time::Duration;
+
+use tidegate::{Algorithm, DEFAULT_MAX_DEBT, Limit, Quota, QuotaError};
+
+use super::scalars::{duration, number, parsed};
+use crate::file::{AlgorithmName, Field, LimitFile, RateText};
+use crate::grammar::{RateText as Rate, parse_rate};
+use crate::report::{Finding, Report};
+use crate::source::Span;
+
+/// What a sliding log remembers of each permit, in bytes.
+const LOG_BYTES_PER_PERMIT: u64 = 16;
+/// Guava's cold factor.
+const DEFAULT_COLD_FACTOR: u32 = 3;
+
+/// What a limit says about counting besides its numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) kind: AlgorithmName,
+    warm_up: Option<Duration>,
+    cold_factor: u32,
+    max_debt: Duration,
+}
+
+/// The numbers of a limit or an override, as they were written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers<'f> {
+    pub(super) rate: &'f Field<RateText>,
+    pub(super) burst: &'f Field<u64>,
+    pub(super) concurrency: &'f Field<u64>,
+    /// Whether the burst is the limit's and the rate an override's own.
+    pub(super) burst_is_inherited: bool,
+}
+
+/// Reads the settings of a limit; `None` where something about them is wrong.
+pub(super) fn settings(file: &LimitFile, report: &Report<'_>) -> Option<Settings> {
+    let errors = report.errors();
+    let kind = match (file.algorithm.placed(), file.concurrency.is_written()) {
+        (Some((_, place)), true) => {
+            let message = "a limit of `concurrency` has no algorithm: it counts what is inside";
+            report.push(Finding::error(place, message).help("leave `algorithm` out"));
+            return None;
+        }
+        (Some((&kind, _)), false) => kind,
+        (None, _) => AlgorithmName::default(),
+    };
+    let is_warm_up = kind == AlgorithmName::SmoothWarmUp;
+    let pays_later = is_warm_up || kind == AlgorithmName::SmoothBursty;
+    let strangers = [
+        ("warm_up", file.warm_up.place(), is_warm_up, "smooth_warm_up"),
+        ("cold_factor", file.cold_factor.place(), is_warm_up, "smooth_warm_up"),
+        ("max_debt", file.max_debt.place(), pays_later, "smooth_bursty or smooth_warm_up"),
+    ];
+    for (name, place, belongs, owner) in strangers {
+        if let Some(place) = place.filter(|_| !belongs && !file.algorithm.is_wrong()) {
+            let message = format!("`{name}` is for `algorithm: {owner}`");
+            report.push(Finding::error(place, message).help(format!("leave `{name}` out")));
+        }
+    }
+    let warm_up = duration(&file.warm_up, report);
+    if is_warm_up && !file.warm_up.is_written() {
+        let place = file.algorithm.place().unwrap_or_default();
+        let finding = Finding::error(place, "`smooth_warm_up` needs the time that warming up takes");
+        report.push(finding.help("add `warm_up: 10s`"));
+    }
+    let cold_factor = number(&file.cold_factor, "cold_factor", 2..=u64::from(u32::MAX), report);
+    let settings = Settings {
+        kind,
+        warm_up,
+        cold_factor: cold_factor
+            .and_then(|factor| u32::try_from(factor).ok())
+            .unwrap_or(DEFAULT_COLD_FACTOR),
+        max_debt: duration(&file.max_debt, report).unwrap_or(DEFAULT_MAX_DEBT),
+    };
+    (report.errors() == errors && !file.algorithm.is_wrong()).then_some(settings)
+}
+
+/// The limit that settings and numbers make; `None`, and reported, where they make none.
+pub(super) fn limit(
+    name: &str,
+    settings: Settings,
+    numbers: Numbers<'_>,
+    report: &Report<'_>,
+) -> Option<Limit> {
+    let (algorithm, place) = if let Some((&max, place)) = numbers.concurrency.placed() {
+        (Algorithm::Concurrency { max }, place)
+    } else {
+        let (text, place) = numbers.rate.placed()?;
+        let rate = parsed(parse_rate(text.as_str()), place, report)?;
+        (of_rate(settings, rate, numbers, report)?, place)
+    };
+    match Limit::new(name, algorithm) {
+        Ok(limit) => Some(limit),
+        Err(error) => {
+            report.push(refusal(&error, place, numbers));
+            None
+        }
+    }
+}
+
+fn of_rate(
+    settings: Settings,
+    rate: Rate,
+    numbers: Numbers<'_>,
+    report: &Report<'_>,
+) -> Option<Algorithm> {
+    let Rate { permits, period: window } = rate;
+    let kind = settings.kind;
+    let has_burst = matches!(kind, AlgorithmName::TokenBucket | AlgorithmName::SmoothBursty);
+    if let Some(place) = numbers.burst.place().filter(|_| !has_burst && !numbers.burst_is_inherited)
+    {
+        let message = format!("`{}` has no burst", kind.as_str());
+        report.push(Finding::error(place, message).help(match kind {
+            AlgorithmName::SmoothWarmUp => "leave `burst` out: what is saved follows from `warm_up`",
+            _ => "leave `burst` out: the permits of a window may come at once",
+        }));
+        return None;
+    }
+    if numbers.burst.is_wrong() {
+        return None;
+    }
+    let burst = match numbers.burst.placed() {
+        // Whatever the limit saves up, nothing is saved up at a rate of 0.
+        Some(_) if numbers.burst_is_inherited && permits == 0 => 0,
+        Some((&burst, place)) => {
+            check_burst(burst, permits, place, numbers, report)?;
+            burst
+        }
+        None => permits,
+    };
+    let quota = Quota::new(permits, window).burst(burst);
+    Some(match kind {
+        AlgorithmName::TokenBucket => Algorithm::TokenBucket(quota),
+        AlgorithmName::FixedWindow => Algorithm::FixedWindow { permits, window },
+        AlgorithmName::SlidingLog => Algorithm::SlidingLog { permits, window },
+        AlgorithmName::SmoothBursty => {
+            Algorithm::SmoothBursty { quota, max_debt: settings.max_debt }
+        }
+        AlgorithmName::SmoothWarmUp => Algorithm::SmoothWarmUp {
+            quota,
+            warm_up: settings.warm_up?,
+            cold_factor: settings.cold_factor,
+            max_debt: settings.max_debt,
+        },
+    })
+}
+
+/// A burst of 0 beside a rate admits nothing; a burst beside a rate of 0 says two things.
+fn check_burst(
+    burst: u64,
+    permits: u64,
+    place: Span,
+    numbers: Numbers<'_>,
+    report: &Report<'_>,
+) -> Option<()> {
+    let finding = match (burst, permits) {
+        (0, 1..) => Finding::error(place, "a burst of 0 never admits anything")
+            .help("write `burst: 1` to save nothing up, or `rate: 0/s` to refuse everything"),
+        (1.., 0) => Finding::error(place, format!("a burst of {burst} beside a rate of 0"))
+            .help("leave `burst` out: a rate of 0 refuses everything"),
+        _ => return Some(()),
+    };
+    report.push(match numbers.rate.place() {
+        Some(rate) => finding.related(rate, "beside this rate"),
+        None => finding,
+    });
+    None
+}
+
+/// What the engine refuses, in the words of the file.
+fn refusal(error: &QuotaError, place: Span, numbers: Numbers<'_>) -> Finding {
+    let most = Quota::MAX_PERMITS;
+    match *error {
+        QuotaError::TooManyPermits(_) => {
+            let burst = numbers.burst.placed().filter(|&(&burst, _)| burst > most);
+            let place = burst.map_or(place, |(_, place)| place);
+            Finding::error(place, error.to_string()).help(format!("write at most {most}"))
+        }
+        QuotaError::LogTooLong(_) => Finding::error(place, error.to_string())
+            .help("write a smaller rate, or `algorithm: token_bucket`"),
+        QuotaError::ColdFactor(_) | QuotaError::WarmUp(_) => Finding::error(place, error.to_string())
+            .help("write a shorter `warm_up` or a smaller `cold_factor`"),
+        _ => Finding::error(place, error.to_string()),
+    }
+}
+
+/// Warns about what a limit may do that its writer may not expect.
+pub(super) fn warn(limit: &Limit, place: Span, max_keys: u64, report: &Report<'_>) {
+    let permits = match *limit.algorithm() {
+        Algorithm::TokenBucket(quota)
+        | Algorithm::SmoothBursty { quota, .. }
+        | Algorithm::SmoothWarmUp { quota, .. } => quota.permits(),
+        Algorithm::FixedWindow { permits, .. } | Algorithm::SlidingLog { permits, .. } => permits,
+        Algorithm::Concurrency { max } => max,
+        _ => return,
+    };
+    if permits == 0 {
+        let message = "this limit refuses every request";
+        report.push(
+            Finding::warning(place, message)
+                .help("0 is never \"no limit\": to let everything pass, leave the limit out"),
+        );
+    } else if let Algorithm::SlidingLog { .. } = limit.algorithm() {
+        let each = permits * LOG_BYTES_PER_PERMIT;
+        let all = u128::from(each) * u128::from(max_keys);
+        let message = format!(
+            "a sliding log remembers each permit: up to {} for a key, {} for {max_keys} keys",
+            in_units(u128::from(each)),
+            in_units(all)
+        );
+        report.push(Finding::warning(place, message).help(
+            "`algorithm: fixed_window` costs 16 bytes a key whatever the rate \
+             (`sliding_counter` will too); or write a smaller `max_keys`",
+        ));
+    }
+}
+
+/// A size for people, rounded up.
+fn in_units(bytes: u128) -> String {
+    let units = ["bytes", "KB", "MB", "GB", "TB"];
+    let (mut size, mut unit) = (bytes, 0);
+    while size >= 10_000 && unit + 1 < units.len() {
+        size = size.div_ceil(1_000);
+        unit += 1;
+    }
+    format!("{size} {}", units[unit])
+}

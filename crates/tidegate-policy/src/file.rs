@@ -1,0 +1,35 @@
+//! What a policy file looks like: the one description that reading and the JSON Schema share.
+//!
+//! Every value is a [`Field`], which may be absent or wrong without ending the reading. What
+//! the texts mean is found out in `compile`.
+
+mod field;
+mod gateway;
+mod limit;
+mod text;
+mod upstream;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(crate) use self::field::{Field, Map, OneOrMany};
+pub(crate) use self::gateway::{AdminFile, GatewayFile, MatchFile, RouteFile};
+pub(crate) use self::limit::{AlgorithmName, LimitFile, OnMissingName, OverrideFile};
+pub(crate) use self::text::{DurationText, RateText, Scalar, SizeText};
+pub(crate) use self::upstream::{BalanceName, BuiltinName, UpstreamFile};
+
+/// A tidegate policy.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename = "a policy", expecting = "a policy: a map with limits, upstreams, gateway, admin")]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Policy")]
+pub(crate) struct PolicyFile {
+    /// Limits by name. A route names those that hold for it.
+    pub(crate) limits: Field<Map<LimitFile>>,
+    /// Where requests go, by name.
+    pub(crate) upstreams: Field<Map<UpstreamFile>>,
+    /// The reverse proxy.
+    pub(crate) gateway: Field<GatewayFile>,
+    /// The admin port: health, metrics, limits.
+    pub(crate) admin: Field<AdminFile>,
+}

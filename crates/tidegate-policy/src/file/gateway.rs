@@ -1,0 +1,124 @@
+//! `gateway:` and `admin:`
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+
+use super::{DurationText, Field, Map, OneOrMany, Scalar, SizeText};
+
+/// The reverse proxy.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename = "the gateway", expecting = "a map with routes")]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Gateway")]
+pub(crate) struct GatewayFile {
+    /// Addresses to listen on, each `IP:PORT`. Default: `127.0.0.1:8080`.
+    pub(crate) listen: Field<OneOrMany<String>>,
+    /// Addresses or networks whose `X-Forwarded-For` is believed. Default: none.
+    pub(crate) trusted_proxies: Field<OneOrMany<String>>,
+    /// How many leading bits of an IPv6 address are "the client". Default: 64.
+    pub(crate) ipv6_prefix: Field<u64>,
+    /// Routes; the first that matches wins.
+    pub(crate) routes: Field<Vec<Field<RouteFile>>>,
+    /// Whether answers carry `RateLimit` and `RateLimit-Policy`. Default: true.
+    pub(crate) rate_limit_headers: Field<bool>,
+    /// Whether answers carry `X-RateLimit-Limit`, `-Remaining` and `-Reset`. Default: false.
+    pub(crate) x_rate_limit_headers: Field<bool>,
+    /// Longest time to receive a request's header. Default: 10s.
+    pub(crate) header_timeout: Field<DurationText>,
+    /// Longest time a client connection rests. Default: 60s.
+    pub(crate) idle_timeout: Field<DurationText>,
+    /// Longest time to connect to an upstream server. Default: 2s.
+    pub(crate) connect_timeout: Field<DurationText>,
+    /// Longest time until an upstream server begins its answer. Default: 60s.
+    pub(crate) response_timeout: Field<DurationText>,
+    /// Largest request header. Default: 32KiB.
+    pub(crate) max_header_bytes: Field<SizeText>,
+    /// Most header fields of a request. Default: 100.
+    pub(crate) max_headers: Field<u64>,
+    /// Most client connections at once. Default: 10000.
+    pub(crate) max_connections: Field<u64>,
+    /// Longest time that requests in flight are given when the gateway stops. Default: 30s.
+    pub(crate) shutdown_timeout: Field<DurationText>,
+}
+
+/// Requests that match go to one upstream, under some limits.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    rename = "a route",
+    expecting = "a route such as { id: shop, match: { path: \"/**\" }, upstream: shop }"
+)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Route")]
+pub(crate) struct RouteFile {
+    /// What it is called; unique.
+    #[schemars(required)]
+    pub(crate) id: Field<String>,
+    /// Which requests take it. Default: all.
+    #[serde(rename = "match")]
+    pub(crate) matcher: Field<MatchFile>,
+    /// Where they go.
+    #[schemars(required)]
+    pub(crate) upstream: Field<String>,
+    /// What they are held to: names of limits.
+    pub(crate) limits: Field<OneOrMany<String>>,
+}
+
+/// Which requests take a route: those of which everything here holds.
+#[derive(Debug, Deserialize)]
+pub(crate) struct MatchFile(Map<OneOrMany<Scalar>>);
+
+impl MatchFile {
+    /// The keys that need no name.
+    pub(crate) const KEYS: [&str; 3] = ["path", "host", "method"];
+
+    pub(crate) fn conditions(&self) -> &Map<OneOrMany<Scalar>> {
+        &self.0
+    }
+}
+
+impl JsonSchema for MatchFile {
+    fn schema_name() -> Cow<'static, str> {
+        "Match".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let value = generator.subschema_for::<Scalar>();
+        json_schema!({
+            "type": "object",
+            "description": "Which requests take a route: those of which everything here holds.",
+            "properties": {
+                "path": {
+                    "type": "string",
+                    "pattern": "^/",
+                    "description": "`*` within a segment, `**` across, `{name}` one segment.",
+                    "examples": ["/api/**", "/users/{id}"],
+                },
+                "host": {
+                    "type": "string",
+                    "description": "A host, or `*.example.com` for all names below one.",
+                },
+                "method": {
+                    "anyOf": [
+                        { "type": "string" },
+                        { "type": "array", "items": { "type": "string" } },
+                    ],
+                    "description": "One method or a list of them.",
+                },
+            },
+            "patternProperties": { "^header:": value },
+            "additionalProperties": false,
+        })
+    }
+}
+
+/// The admin port.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename = "admin", expecting = "a map such as { listen: 127.0.0.1:8090 }")]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Admin")]
+pub(crate) struct AdminFile {
+    /// The address to listen on, `IP:PORT`. Default: `127.0.0.1:8090`.
+    pub(crate) listen: Field<String>,
+}

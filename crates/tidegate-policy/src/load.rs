@@ -1,0 +1,96 @@
+//! From a file, or its text, to a policy.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::compile::compile;
+use crate::file::PolicyFile;
+use crate::policy::Policy;
+use crate::problem::{Problem, Problems, Severity};
+use crate::report::{Finding, Report};
+use crate::source::{Source, Span};
+use crate::yaml;
+
+/// Largest policy file, in bytes: room for 10,000 routes and 100,000 overrides.
+pub const MAX_FILE_BYTES: usize = 32 << 20;
+
+/// What `tidegate serve` runs without a file: a gateway before a built-in echo upstream, with
+/// one limit for each client.
+pub const DEFAULT: &str = include_str!("default.yaml");
+
+/// A policy, and what is probably not meant about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// What the file says.
+    pub policy: Policy,
+    /// What is harmless but odd, in the order of the file.
+    pub warnings: Vec<Problem>,
+}
+
+/// Reads the policy file at `path`.
+///
+/// # Errors
+/// [`Problems`]: all that is wrong with it, or that it cannot be read.
+pub fn load(path: &Path) -> Result<Loaded, Problems> {
+    let name = path.display().to_string();
+    let mut bytes = Vec::new();
+    // One byte more than allowed, to see that it is too much.
+    let read = File::open(path)
+        .and_then(|file| file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
+    if let Err(error) = read {
+        return Err(without_place(&name, format!("the policy cannot be read: {error}"), None));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => parse(&name, &text),
+        Err(error) => {
+            let valid = error.utf8_error().valid_up_to();
+            let text = String::from_utf8_lossy(error.as_bytes());
+            let source = Source::new(&name, &text);
+            let report = Report::new(&source);
+            let span = Span::new(valid..valid + char::REPLACEMENT_CHARACTER.len_utf8());
+            let finding = Finding::error(span, "a policy is UTF-8 text; this byte is not");
+            report.push(finding.help("save the file as UTF-8"));
+            Err(report.finish().0)
+        }
+    }
+}
+
+/// Reads a policy from `text`; `name` is what problems call the file. Any text is safe to try:
+/// what it can cost is bounded by its length and by the bounds of this crate.
+///
+/// # Errors
+/// [`Problems`]: all that is wrong with it.
+pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
+    if text.len() > MAX_FILE_BYTES {
+        let message = format!("a policy file has at most {} MiB", MAX_FILE_BYTES >> 20);
+        return Err(without_place(name, message, Some("split it into several policies")));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let source = Source::new(name, text);
+    let report = Report::new(&source);
+    let policy = read(text, &report);
+    let (problems, has_errors) = report.finish();
+    match policy {
+        Some(policy) if !has_errors => Ok(Loaded { policy, warnings: problems.problems }),
+        _ => Err(problems),
+    }
+}
+
+fn read(text: &str, report: &Report<'_>) -> Option<Policy> {
+    let tree = yaml::parse(text, report)?;
+    let file = if tree.is_null() { PolicyFile::default() } else { yaml::read(&tree, report)? };
+    Some(compile(&file, report))
+}
+
+fn without_place(file: &str, message: String, help: Option<&str>) -> Problems {
+    let problem = Problem {
+        severity: Severity::Error,
+        file: file.to_owned(),
+        message,
+        help: help.map(str::to_owned),
+        excerpt: None,
+        related: None,
+    };
+    Problems { problems: vec![problem], omitted: 0 }
+}

@@ -11,6 +11,8 @@ pub struct Admin {
 
 impl Default for Admin {
     fn default() -> Self {
-        Self { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8090)) }
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8090)),
+        }
     }
 }

@@ -32,8 +32,14 @@ pub(crate) fn compile(file: &PolicyFile, report: &Report<'_>) -> Policy {
         limits: NameSet::of("limit", &file.limits, report),
         upstreams: NameSet::of("upstream", &file.upstreams, report),
     };
-    let limits = file.limits.get().map(|limits| limits::compile(limits, ipv6_prefix, report));
-    let upstreams = file.upstreams.get().map(|map| upstreams::compile(map, report));
+    let limits = file
+        .limits
+        .get()
+        .map(|limits| limits::compile(limits, ipv6_prefix, report));
+    let upstreams = file
+        .upstreams
+        .get()
+        .map(|map| upstreams::compile(map, report));
     let gateway = file.gateway.get().map(|gateway| {
         let compiled = gateway::compile(gateway, ipv6_prefix, &mut names, report);
         if !gateway.routes.is_wrong() {
@@ -42,7 +48,10 @@ pub(crate) fn compile(file: &PolicyFile, report: &Report<'_>) -> Policy {
         }
         compiled
     });
-    let admin = file.admin.get().and_then(|admin| gateway::compile_admin(admin, report));
+    let admin = file
+        .admin
+        .get()
+        .and_then(|admin| gateway::compile_admin(admin, report));
     if let (Some(gateway), Some(admin)) = (&gateway, &admin) {
         gateway::check_ports(file, gateway, admin, report);
     }

@@ -20,7 +20,10 @@ pub(crate) use self::upstream::{BalanceName, BuiltinName, UpstreamFile};
 
 /// A tidegate policy.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename = "a policy", expecting = "a policy: a map with limits, upstreams, gateway, admin")]
+#[serde(
+    rename = "a policy",
+    expecting = "a policy: a map with limits, upstreams, gateway, admin"
+)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Policy")]
 pub(crate) struct PolicyFile {

@@ -20,7 +20,10 @@ pub(crate) struct GrammarError {
 
 impl GrammarError {
     pub(crate) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { message: message.into(), help: help.into() }
+        Self {
+            message: message.into(),
+            help: help.into(),
+        }
     }
 }
 

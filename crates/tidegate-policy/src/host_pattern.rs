@@ -59,9 +59,14 @@ impl FromStr for HostPattern {
         }
         let text = without_root_dot(text).to_ascii_lowercase();
         if let Some(inner) = text.strip_prefix('[') {
-            let is_address =
-                inner.strip_suffix(']').is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok());
-            return if is_address { Ok(Self { text }) } else { Err(HostPatternError::NotAHost) };
+            let is_address = inner
+                .strip_suffix(']')
+                .is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok());
+            return if is_address {
+                Ok(Self { text })
+            } else {
+                Err(HostPatternError::NotAHost)
+            };
         }
         if text.contains(':') {
             return Err(HostPatternError::Port);
@@ -77,7 +82,9 @@ impl FromStr for HostPattern {
         if text.len() > Self::MAX_BYTES || !name.split('.').all(is_label) {
             return Err(HostPatternError::NotAHost);
         }
-        Ok(Self { text: text.strip_prefix('*').unwrap_or(&text).to_owned() })
+        Ok(Self {
+            text: text.strip_prefix('*').unwrap_or(&text).to_owned(),
+        })
     }
 }
 

@@ -51,7 +51,9 @@ impl KeyPart {
     ) -> bool {
         let value = match self {
             Self::ClientIp => {
-                let Some(ip) = request.client_ip() else { return false };
+                let Some(ip) = request.client_ip() else {
+                    return false;
+                };
                 match masked(ip, ipv6_prefix) {
                     IpAddr::V4(ip) => out.extend(ip.octets()),
                     IpAddr::V6(ip) => out.extend(ip.octets()),
@@ -59,8 +61,14 @@ impl KeyPart {
                 return true;
             }
             Self::Host => {
-                let Some(host) = request.host() else { return false };
-                out.extend(without_root_dot(host).bytes().map(|byte| byte.to_ascii_lowercase()));
+                let Some(host) = request.host() else {
+                    return false;
+                };
+                out.extend(
+                    without_root_dot(host)
+                        .bytes()
+                        .map(|byte| byte.to_ascii_lowercase()),
+                );
                 return true;
             }
             Self::Method => Some(request.method().as_bytes().into()),

@@ -30,11 +30,15 @@ const LATER_VALUES: &[(&str, &[&str])] = &[
 
 /// Whether `container` will have the key `name` some day.
 pub(crate) fn is_later_key(container: &str, name: &str) -> bool {
-    LATER_KEYS.iter().any(|(of, keys)| *of == container && keys.contains(&name))
+    LATER_KEYS
+        .iter()
+        .any(|(of, keys)| *of == container && keys.contains(&name))
 }
 
 /// Whether `value` will be one for `name` some day.
 pub(crate) fn is_later_value(name: &str, value: &str) -> bool {
-    LATER_VALUES.iter().any(|(of, values)| *of == name && values.contains(&value))
+    LATER_VALUES
+        .iter()
+        .any(|(of, values)| *of == name && values.contains(&value))
         || (name == "algorithm" && value.starts_with("sentinel_"))
 }

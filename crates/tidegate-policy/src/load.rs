@@ -39,7 +39,11 @@ pub fn load(path: &Path) -> Result<Loaded, Problems> {
     let read = File::open(path)
         .and_then(|file| file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
     if let Err(error) = read {
-        return Err(without_place(&name, format!("the policy cannot be read: {error}"), None));
+        return Err(without_place(
+            &name,
+            format!("the policy cannot be read: {error}"),
+            None,
+        ));
     }
     match String::from_utf8(bytes) {
         Ok(text) => parse(&name, &text),
@@ -64,7 +68,11 @@ pub fn load(path: &Path) -> Result<Loaded, Problems> {
 pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
     if text.len() > MAX_FILE_BYTES {
         let message = format!("a policy file has at most {} MiB", MAX_FILE_BYTES >> 20);
-        return Err(without_place(name, message, Some("split it into several policies")));
+        return Err(without_place(
+            name,
+            message,
+            Some("split it into several policies"),
+        ));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let source = Source::new(name, text);
@@ -72,14 +80,21 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
     let policy = read(text, &report);
     let (problems, has_errors) = report.finish();
     match policy {
-        Some(policy) if !has_errors => Ok(Loaded { policy, warnings: problems.problems }),
+        Some(policy) if !has_errors => Ok(Loaded {
+            policy,
+            warnings: problems.problems,
+        }),
         _ => Err(problems),
     }
 }
 
 fn read(text: &str, report: &Report<'_>) -> Option<Policy> {
     let tree = yaml::parse(text, report)?;
-    let file = if tree.is_null() { PolicyFile::default() } else { yaml::read(&tree, report)? };
+    let file = if tree.is_null() {
+        PolicyFile::default()
+    } else {
+        yaml::read(&tree, report)?
+    };
     Some(compile(&file, report))
 }
 
@@ -92,5 +107,8 @@ fn without_place(file: &str, message: String, help: Option<&str>) -> Problems {
         excerpt: None,
         related: None,
     };
-    Problems { problems: vec![problem], omitted: 0 }
+    Problems {
+        problems: vec![problem],
+        omitted: 0,
+    }
 }

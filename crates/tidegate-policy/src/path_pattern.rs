@@ -62,7 +62,9 @@ impl PathPattern {
                 (None, None) => return true,
                 (Some(_), None) | (None, Some(_)) => {}
             }
-            let Some((behind, Some(text))) = swallow else { return false };
+            let Some((behind, Some(text))) = swallow else {
+                return false;
+            };
             if behind == self.segments.len() {
                 return true;
             }
@@ -123,11 +125,10 @@ impl Segment {
         }
     }
 
-    /// Whether every segment of `other` is surely one of this; neither is `**` ...
+    /// Whether every segment of `other` is surely one of this, which is not `**`. Where `other`
+    /// is, nothing but `**` covers it.
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
-            // ... where `other` is, nothing but `**` covers it.
-            (_, Self::Any) => false,
             (_, Self::Literal(text)) => self.matches(text),
             (Self::One, Self::One) => true,
             (Self::One, Self::Glob(glob)) => glob.bytes().any(|byte| byte != b'*'),
@@ -151,8 +152,14 @@ impl FromStr for PathPattern {
         if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(PathPatternError::Space);
         }
-        let segments = inner.split('/').map(parse_segment).collect::<Result<_, _>>()?;
-        Ok(Self { text: text.to_owned(), segments })
+        let segments = inner
+            .split('/')
+            .map(parse_segment)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            text: text.to_owned(),
+            segments,
+        })
     }
 }
 
@@ -167,7 +174,9 @@ fn parse_segment(text: &str) -> Result<Segment, PathPatternError> {
         return Ok(Segment::One);
     }
     if text.contains(['{', '}']) {
-        let name = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        let name = text
+            .strip_prefix('{')
+            .and_then(|text| text.strip_suffix('}'));
         let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         return match name {
             Some(name) if !name.is_empty() && name.bytes().all(is_name_byte) => Ok(Segment::One),
@@ -207,7 +216,11 @@ impl fmt::Display for PathPatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong => {
-                write!(f, "a path pattern has at most {} bytes", PathPattern::MAX_BYTES)
+                write!(
+                    f,
+                    "a path pattern has at most {} bytes",
+                    PathPattern::MAX_BYTES
+                )
             }
             Self::NoSlash => f.write_str("a path starts with `/`"),
             Self::Query => f.write_str("a path has no query and no fragment"),
@@ -264,7 +277,9 @@ fn glob_matches(glob: &[u8], text: &[u8]) -> bool {
             }
             (None, None) => return true,
             _ => {
-                let Some((behind, swallowed)) = star else { return false };
+                let Some((behind, swallowed)) = star else {
+                    return false;
+                };
                 if swallowed == text.len() {
                     return false;
                 }

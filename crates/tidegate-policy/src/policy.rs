@@ -28,6 +28,8 @@ impl Policy {
 
     /// How much of an IPv6 address is "the client".
     pub fn ipv6_prefix(&self) -> u8 {
-        self.gateway.as_ref().map_or(Gateway::DEFAULT_IPV6_PREFIX, |gateway| gateway.ipv6_prefix)
+        self.gateway
+            .as_ref()
+            .map_or(Gateway::DEFAULT_IPV6_PREFIX, |gateway| gateway.ipv6_prefix)
     }
 }

@@ -75,39 +75,43 @@ impl Problem {
         let mut group = Group::with_title(level.primary_title(self.message.as_str()));
         group = match &self.excerpt {
             // The renderer would count columns from the cut.
-            Some(excerpt) if excerpt.is_cut => {
-                group.element(self.origin(excerpt)).element(self.draw(excerpt, PRIMARY, None))
-            }
-            Some(excerpt) => group.element(self.draw(excerpt, PRIMARY, Some(&self.file))),
+            Some(excerpt) if excerpt.is_cut => group
+                .element(self.origin(excerpt))
+                .element(draw(excerpt, PRIMARY, None)),
+            Some(excerpt) => group.element(draw(excerpt, PRIMARY, Some(&self.file))),
             None => group.element(Origin::path(self.file.as_str())),
         };
         if let Some(related) = &self.related {
-            group = group.element(self.draw(related, AnnotationKind::Context, Some(&self.file)));
+            group = group.element(draw(related, AnnotationKind::Context, Some(&self.file)));
         }
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(help.as_str()));
         }
-        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        let renderer = if color {
+            Renderer::styled()
+        } else {
+            Renderer::plain()
+        };
         renderer.decor_style(DecorStyle::Ascii).render(&[group])
     }
 
     fn origin(&self, excerpt: &Excerpt) -> Origin<'_> {
-        Origin::path(self.file.as_str()).line(excerpt.line).char_column(excerpt.column)
+        Origin::path(self.file.as_str())
+            .line(excerpt.line)
+            .char_column(excerpt.column)
     }
+}
 
-    fn draw<'a>(
-        &'a self,
-        excerpt: &'a Excerpt,
-        kind: AnnotationKind,
-        path: Option<&'a str>,
-    ) -> Element<'a> {
-        let annotation = kind.span(excerpt.marked.clone()).label(excerpt.label.as_deref());
-        Snippet::source(excerpt.text.as_str())
-            .line_start(excerpt.line)
-            .path(path)
-            .annotation(annotation)
-            .into()
-    }
+/// An excerpt with its marker; `path` is drawn above it.
+fn draw<'a>(excerpt: &'a Excerpt, kind: AnnotationKind, path: Option<&'a str>) -> Element<'a> {
+    let annotation = kind
+        .span(excerpt.marked.clone())
+        .label(excerpt.label.as_deref());
+    Snippet::source(excerpt.text.as_str())
+        .line_start(excerpt.line)
+        .path(path)
+        .annotation(annotation)
+        .into()
 }
 
 const PRIMARY: AnnotationKind = AnnotationKind::Primary;
@@ -154,7 +158,9 @@ impl Problems {
 
     /// The first error: what to say where there is room for one.
     pub fn first_error(&self) -> Option<&Problem> {
-        self.problems.iter().find(|problem| problem.severity == Severity::Error)
+        self.problems
+            .iter()
+            .find(|problem| problem.severity == Severity::Error)
     }
 
     /// How many more there are than are told.

@@ -44,7 +44,13 @@ impl Finding {
     }
 
     fn new(severity: Severity, span: Span, message: String) -> Self {
-        Self { severity, span, message, help: None, related: None }
+        Self {
+            severity,
+            span,
+            message,
+            help: None,
+            related: None,
+        }
     }
 
     /// What to write instead.
@@ -62,7 +68,10 @@ impl Finding {
 
 impl<'a> Report<'a> {
     pub(crate) fn new(source: &'a Source<'a>) -> Self {
-        Self { source, found: RefCell::default() }
+        Self {
+            source,
+            found: RefCell::default(),
+        }
     }
 
     pub(crate) fn source(&self) -> &'a Source<'a> {
@@ -77,8 +86,10 @@ impl<'a> Report<'a> {
         // Errors make room for themselves: a hundred warnings must not hide one.
         if found.problems.len() >= Problems::MAX {
             found.omitted += 1;
-            let warning =
-                found.problems.iter().rposition(|(_, told)| told.severity == Severity::Warning);
+            let warning = found
+                .problems
+                .iter()
+                .rposition(|(_, told)| told.severity == Severity::Warning);
             match warning {
                 Some(at) if is_error => drop(found.problems.remove(at)),
                 _ => return,
@@ -117,8 +128,20 @@ impl<'a> Report<'a> {
     /// Everything found, in the order of the source, and whether any of it is an error.
     pub(crate) fn finish(self) -> (Problems, bool) {
         let mut found = self.found.into_inner();
-        found.problems.sort_by_key(|(span, problem)| (*span, problem.severity));
-        let problems = found.problems.into_iter().map(|(_, problem)| problem).collect();
-        (Problems { problems, omitted: found.omitted }, found.errors > 0)
+        found
+            .problems
+            .sort_by_key(|(span, problem)| (*span, problem.severity));
+        let problems = found
+            .problems
+            .into_iter()
+            .map(|(_, problem)| problem)
+            .collect();
+        (
+            Problems {
+                problems,
+                omitted: found.omitted,
+            },
+            found.errors > 0,
+        )
     }
 }

@@ -37,14 +37,20 @@ impl RouteMatch {
             let method = request.method();
             self.methods.is_empty() || self.methods.iter().any(|of_route| of_route == method)
         };
-        let path = || self.path.as_ref().is_none_or(|path| path.matches(request.path()));
+        let path = || {
+            self.path
+                .as_ref()
+                .is_none_or(|path| path.matches(request.path()))
+        };
         let host = || match &self.host {
             None => true,
             Some(pattern) => request.host().is_some_and(|host| pattern.matches(host)),
         };
         let headers = || {
             self.headers.iter().all(|(name, value)| {
-                request.header(name).is_some_and(|sent| sent.as_ref() == value.as_ref())
+                request
+                    .header(name)
+                    .is_some_and(|sent| sent.as_ref() == value.as_ref())
             })
         };
         method() && path() && host() && headers()
@@ -55,8 +61,14 @@ impl RouteMatch {
     pub(crate) fn covers(&self, other: &Self) -> bool {
         let methods = self.methods.is_empty()
             || (!other.methods.is_empty()
-                && other.methods.iter().all(|method| self.methods.contains(method)));
-        let headers = self.headers.iter().all(|header| other.headers.contains(header));
+                && other
+                    .methods
+                    .iter()
+                    .all(|method| self.methods.contains(method)));
+        let headers = self
+            .headers
+            .iter()
+            .all(|header| other.headers.contains(header));
         let host = match (&self.host, &other.host) {
             (None, _) => true,
             (Some(ours), Some(theirs)) => ours.covers(theirs),

@@ -11,7 +11,7 @@ use std::ops::Deref;
 
 use crate::host_pattern::HostPattern;
 use crate::key::without_root_dot;
-use crate::path_pattern::split_segment;
+use crate::path_pattern::{PathPattern, split_segment};
 use crate::request::Request;
 use crate::route::Route;
 
@@ -20,7 +20,7 @@ use crate::route::Route;
 /// It is a slice of [`Route`] to read; to change it, make another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routes {
-    routes: Vec<Route>,
+    in_order: Vec<Route>,
     /// Roots by host: in lower case, of a wildcard from its first dot on.
     hosts: HashMap<Box<[u8]>, usize>,
     has_wildcards: bool,
@@ -43,18 +43,23 @@ impl Routes {
         let mut filed = Self::default();
         for (index, route) in routes.iter().enumerate() {
             let mut at = filed.root_of(route.matcher.host.as_ref());
-            for segment in route.matcher.path.iter().flat_map(|path| path.literal_prefix()) {
+            for segment in route
+                .matcher
+                .path
+                .iter()
+                .flat_map(PathPattern::literal_prefix)
+            {
                 at = filed.child_of(at, segment);
             }
             filed.nodes[at].routes.push(index);
         }
-        filed.routes = routes;
+        filed.in_order = routes;
         filed
     }
 
     /// The first route that matches. Allocates nothing.
     pub fn find(&self, request: &dyn Request) -> Option<&Route> {
-        let mut best = self.routes.len();
+        let mut best = self.in_order.len();
         let path = request.path();
         let mut look = |root: usize| {
             let mut rest = path.strip_prefix('/');
@@ -62,7 +67,7 @@ impl Routes {
             while let Some(node) = at.map(|at| &self.nodes[at]) {
                 let earlier = node.routes.iter().take_while(|&&index| index < best);
                 let mut matching =
-                    earlier.filter(|&&index| self.routes[index].matcher.matches(request));
+                    earlier.filter(|&&index| self.in_order[index].matcher.matches(request));
                 if let Some(&index) = matching.next() {
                     best = index;
                 }
@@ -80,14 +85,16 @@ impl Routes {
         if let Some(root) = self.any_host {
             look(root);
         }
-        self.routes.get(best)
+        self.in_order.get(best)
     }
 
     /// Calls `look` with the roots of `host` and of the wildcards that it is of.
     fn each_host_root(&self, host: &str, look: &mut dyn FnMut(usize)) {
         let host = without_root_dot(host).as_bytes();
         let mut buffer = [0; HostPattern::MAX_BYTES];
-        let Some(lower) = buffer.get_mut(..host.len()) else { return };
+        let Some(lower) = buffer.get_mut(..host.len()) else {
+            return;
+        };
         lower.copy_from_slice(host);
         lower.make_ascii_lowercase();
         let lower = &*lower;
@@ -95,7 +102,12 @@ impl Routes {
             look(root);
         }
         if self.has_wildcards {
-            for (at, _) in lower.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'.') {
+            for (at, _) in lower
+                .iter()
+                .enumerate()
+                .skip(1)
+                .filter(|(_, byte)| **byte == b'.')
+            {
                 if let Some(&root) = self.hosts.get(&lower[at..]) {
                     look(root);
                 }
@@ -108,7 +120,7 @@ impl Routes {
     pub(crate) fn hidden(&self) -> Vec<(usize, usize)> {
         let mut checks = 0;
         let mut found = Vec::new();
-        for (index, route) in self.routes.iter().enumerate() {
+        for (index, route) in self.in_order.iter().enumerate() {
             let mut cover = None;
             self.each_node_above(route, &mut |node| {
                 for &earlier in node.routes.iter().take_while(|&&earlier| earlier < index) {
@@ -116,7 +128,7 @@ impl Routes {
                     if checks > Self::MAX_HIDDEN_CHECKS {
                         return;
                     }
-                    if self.routes[earlier].matcher.covers(&route.matcher) {
+                    if self.in_order[earlier].matcher.covers(&route.matcher) {
                         cover = Some(cover.map_or(earlier, |first: usize| first.min(earlier)));
                         return;
                     }
@@ -139,8 +151,15 @@ impl Routes {
         let mut below = |root: usize| {
             let mut at = root;
             look(&self.nodes[at]);
-            for segment in route.matcher.path.iter().flat_map(|path| path.literal_prefix()) {
-                let Some(&child) = self.nodes[at].children.get(segment) else { break };
+            for segment in route
+                .matcher
+                .path
+                .iter()
+                .flat_map(PathPattern::literal_prefix)
+            {
+                let Some(&child) = self.nodes[at].children.get(segment) else {
+                    break;
+                };
                 at = child;
                 look(&self.nodes[at]);
             }
@@ -167,7 +186,10 @@ impl Routes {
             None => *self.any_host.get_or_insert(fresh),
             Some(host) => {
                 self.has_wildcards |= host.is_wildcard();
-                *self.hosts.entry(Box::from(host.index_text().as_bytes())).or_insert(fresh)
+                *self
+                    .hosts
+                    .entry(Box::from(host.index_text().as_bytes()))
+                    .or_insert(fresh)
             }
         };
         self.push_node_at(root);
@@ -176,7 +198,10 @@ impl Routes {
 
     fn child_of(&mut self, parent: usize, segment: &str) -> usize {
         let fresh = self.nodes.len();
-        let child = *self.nodes[parent].children.entry(Box::from(segment)).or_insert(fresh);
+        let child = *self.nodes[parent]
+            .children
+            .entry(Box::from(segment))
+            .or_insert(fresh);
         self.push_node_at(child);
         child
     }
@@ -204,7 +229,7 @@ impl Deref for Routes {
     type Target = [Route];
 
     fn deref(&self) -> &[Route] {
-        &self.routes
+        &self.in_order
     }
 }
 
@@ -213,7 +238,7 @@ impl<'a> IntoIterator for &'a Routes {
     type IntoIter = std::slice::Iter<'a, Route>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.routes.iter()
+        self.in_order.iter()
     }
 }
 

@@ -13,7 +13,10 @@ pub(crate) struct Span {
 impl Span {
     pub(crate) fn new(range: Range<usize>) -> Self {
         let saturate = |at| u32::try_from(at).unwrap_or(u32::MAX);
-        Self { start: saturate(range.start), end: saturate(range.end) }
+        Self {
+            start: saturate(range.start),
+            end: saturate(range.end),
+        }
     }
 }
 
@@ -49,7 +52,9 @@ const EXCERPT_CHARS: (usize, usize) = (2_000, 100);
 impl<'a> Source<'a> {
     pub(crate) fn new(name: &'a str, text: &'a str) -> Self {
         let ends = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
-        let lines = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
+        let lines = std::iter::once(0)
+            .chain(ends.map(|(at, _)| at + 1))
+            .collect();
         Self { name, text, lines }
     }
 
@@ -59,18 +64,27 @@ impl<'a> Source<'a> {
 
     /// The text at `span`; empty where there is none.
     pub(crate) fn slice(&self, span: Span) -> &'a str {
-        self.text.get(span.start as usize..span.end as usize).unwrap_or_default()
+        self.text
+            .get(span.start as usize..span.end as usize)
+            .unwrap_or_default()
     }
 
     /// The place at `line` and `column`, both from 1, the column in characters.
     pub(crate) fn span_at(&self, line: u64, column: u64) -> Span {
-        let index = usize::try_from(line).unwrap_or(0).clamp(1, self.lines.len()) - 1;
+        let index = usize::try_from(line)
+            .unwrap_or(0)
+            .clamp(1, self.lines.len())
+            - 1;
         let line = self.line_text(index);
-        let skip = usize::try_from(column).unwrap_or(usize::MAX).saturating_sub(1);
+        let skip = usize::try_from(column)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(1);
         let (at, width) = line
             .char_indices()
             .nth(skip)
-            .map_or((line.len(), 0), |(at, character)| (at, character.len_utf8()));
+            .map_or((line.len(), 0), |(at, character)| {
+                (at, character.len_utf8())
+            });
         let start = self.lines[index] + at;
         Span::new(start..start + width)
     }
@@ -81,12 +95,21 @@ impl<'a> Source<'a> {
         let index = self.lines.partition_point(|&line| line <= start) - 1;
         let line = self.line_text(index);
         let from = (start - self.lines[index]).min(line.len());
-        let to = self.floor(span.end as usize).saturating_sub(self.lines[index]);
+        let to = self
+            .floor(span.end as usize)
+            .saturating_sub(self.lines[index]);
         let to = to.clamp(from, line.len());
 
         let column = line[..from].chars().count() + 1;
-        let left = line[..from].char_indices().rev().nth(EXCERPT_CHARS.0).map(|(at, _)| at);
-        let right = line[from..].char_indices().nth(EXCERPT_CHARS.1).map(|(at, _)| from + at);
+        let left = line[..from]
+            .char_indices()
+            .rev()
+            .nth(EXCERPT_CHARS.0)
+            .map(|(at, _)| at);
+        let right = line[from..]
+            .char_indices()
+            .nth(EXCERPT_CHARS.1)
+            .map(|(at, _)| from + at);
         let (cut_left, cut_right) = (left.unwrap_or(0), right.unwrap_or(line.len()));
         let mut text = String::new();
         if left.is_some() {
@@ -99,12 +122,23 @@ impl<'a> Source<'a> {
             text.push('\u{2026}');
         }
         let is_cut = left.is_some();
-        Excerpt { line: index + 1, column, text, is_cut, marked, label: None }
+        Excerpt {
+            line: index + 1,
+            column,
+            text,
+            is_cut,
+            marked,
+            label: None,
+        }
     }
 
     /// A line without its end.
     fn line_text(&self, index: usize) -> &'a str {
-        let end = self.lines.get(index + 1).copied().unwrap_or(self.text.len());
+        let end = self
+            .lines
+            .get(index + 1)
+            .copied()
+            .unwrap_or(self.text.len());
         self.text[self.lines[index]..end].trim_end_matches(['\n', '\r'])
     }
 

@@ -1,10 +1,7 @@
 //! *Did you mean ...?*
 
 /// The one of `known` that `word` is most likely a misspelling of.
-pub(crate) fn closest<'a>(
-    word: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Long words are no misspellings, and would make this slow.
     if word.len() > MAX_WORD_BYTES {
         return None;
@@ -24,7 +21,15 @@ const MAX_WORD_BYTES: usize = 64;
 
 /// Case, and which of `-` and `_` it is, make no difference.
 fn fold(word: &str) -> Vec<char> {
-    word.chars().map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
+    word.chars()
+        .map(|c| {
+            if c == '-' {
+                '_'
+            } else {
+                c.to_ascii_lowercase()
+            }
+        })
+        .collect()
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours that make `a` from `b`.
@@ -53,7 +58,14 @@ mod tests {
 
     #[test]
     fn a_misspelling_is_near_and_another_word_is_not() {
-        let keys = ["rate", "burst", "concurrency", "key", "max_keys", "on_missing"];
+        let keys = [
+            "rate",
+            "burst",
+            "concurrency",
+            "key",
+            "max_keys",
+            "on_missing",
+        ];
         assert_eq!(closest("brust", keys), Some("burst"));
         assert_eq!(closest("max-keys", keys), Some("max_keys"));
         assert_eq!(closest("Rate", keys), Some("rate"));

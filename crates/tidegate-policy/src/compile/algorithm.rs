@@ -49,9 +49,24 @@ pub(super) fn settings(file: &LimitFile, report: &Report<'_>) -> Option<Settings
     let is_warm_up = kind == AlgorithmName::SmoothWarmUp;
     let pays_later = is_warm_up || kind == AlgorithmName::SmoothBursty;
     let strangers = [
-        ("warm_up", file.warm_up.place(), is_warm_up, "smooth_warm_up"),
-        ("cold_factor", file.cold_factor.place(), is_warm_up, "smooth_warm_up"),
-        ("max_debt", file.max_debt.place(), pays_later, "smooth_bursty or smooth_warm_up"),
+        (
+            "warm_up",
+            file.warm_up.place(),
+            is_warm_up,
+            "smooth_warm_up",
+        ),
+        (
+            "cold_factor",
+            file.cold_factor.place(),
+            is_warm_up,
+            "smooth_warm_up",
+        ),
+        (
+            "max_debt",
+            file.max_debt.place(),
+            pays_later,
+            "smooth_bursty or smooth_warm_up",
+        ),
     ];
     for (name, place, belongs, owner) in strangers {
         if let Some(place) = place.filter(|_| !belongs && !file.algorithm.is_wrong()) {
@@ -62,10 +77,18 @@ pub(super) fn settings(file: &LimitFile, report: &Report<'_>) -> Option<Settings
     let warm_up = duration(&file.warm_up, report);
     if is_warm_up && !file.warm_up.is_written() {
         let place = file.algorithm.place().unwrap_or_default();
-        let finding = Finding::error(place, "`smooth_warm_up` needs the time that warming up takes");
+        let finding = Finding::error(
+            place,
+            "`smooth_warm_up` needs the time that warming up takes",
+        );
         report.push(finding.help("add `warm_up: 10s`"));
     }
-    let cold_factor = number(&file.cold_factor, "cold_factor", 2..=u64::from(u32::MAX), report);
+    let cold_factor = number(
+        &file.cold_factor,
+        "cold_factor",
+        2..=u64::from(u32::MAX),
+        report,
+    );
     let settings = Settings {
         kind,
         warm_up,
@@ -106,14 +129,25 @@ fn of_rate(
     numbers: Numbers<'_>,
     report: &Report<'_>,
 ) -> Option<Algorithm> {
-    let Rate { permits, period: window } = rate;
+    let Rate {
+        permits,
+        period: window,
+    } = rate;
     let kind = settings.kind;
-    let has_burst = matches!(kind, AlgorithmName::TokenBucket | AlgorithmName::SmoothBursty);
-    if let Some(place) = numbers.burst.place().filter(|_| !has_burst && !numbers.burst_is_inherited)
+    let has_burst = matches!(
+        kind,
+        AlgorithmName::TokenBucket | AlgorithmName::SmoothBursty
+    );
+    if let Some(place) = numbers
+        .burst
+        .place()
+        .filter(|_| !has_burst && !numbers.burst_is_inherited)
     {
         let message = format!("`{}` has no burst", kind.as_str());
         report.push(Finding::error(place, message).help(match kind {
-            AlgorithmName::SmoothWarmUp => "leave `burst` out: what is saved follows from `warm_up`",
+            AlgorithmName::SmoothWarmUp => {
+                "leave `burst` out: what is saved follows from `warm_up`"
+            }
             _ => "leave `burst` out: the permits of a window may come at once",
         }));
         return None;
@@ -135,9 +169,10 @@ fn of_rate(
         AlgorithmName::TokenBucket => Algorithm::TokenBucket(quota),
         AlgorithmName::FixedWindow => Algorithm::FixedWindow { permits, window },
         AlgorithmName::SlidingLog => Algorithm::SlidingLog { permits, window },
-        AlgorithmName::SmoothBursty => {
-            Algorithm::SmoothBursty { quota, max_debt: settings.max_debt }
-        }
+        AlgorithmName::SmoothBursty => Algorithm::SmoothBursty {
+            quota,
+            max_debt: settings.max_debt,
+        },
         AlgorithmName::SmoothWarmUp => Algorithm::SmoothWarmUp {
             quota,
             warm_up: settings.warm_up?,
@@ -180,8 +215,10 @@ fn refusal(error: &QuotaError, place: Span, numbers: Numbers<'_>) -> Finding {
         }
         QuotaError::LogTooLong(_) => Finding::error(place, error.to_string())
             .help("write a smaller rate, or `algorithm: token_bucket`"),
-        QuotaError::ColdFactor(_) | QuotaError::WarmUp(_) => Finding::error(place, error.to_string())
-            .help("write a shorter `warm_up` or a smaller `cold_factor`"),
+        QuotaError::ColdFactor(_) | QuotaError::WarmUp(_) => {
+            Finding::error(place, error.to_string())
+                .help("write a shorter `warm_up` or a smaller `cold_factor`")
+        }
         _ => Finding::error(place, error.to_string()),
     }
 }

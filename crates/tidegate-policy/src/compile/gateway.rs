@@ -40,14 +40,22 @@ pub(super) fn compile(
         let number = number(field, name, 1..=most, report);
         number.and_then(|number| usize::try_from(number).ok())
     };
-    let max_header_bytes = size(&file.max_header_bytes, "max_header_bytes", &HEADER_BYTES, report);
+    let max_header_bytes = size(
+        &file.max_header_bytes,
+        "max_header_bytes",
+        &HEADER_BYTES,
+        report,
+    );
     let time = |field, name| timeout(field, name, report);
     Gateway {
         listen: addresses(file, report).unwrap_or(default.listen),
         trusted_proxies: trusted_proxies(file, report),
         ipv6_prefix,
         routes: routes.into_iter().flatten().collect(),
-        rate_limit_headers: *file.rate_limit_headers.get().unwrap_or(&default.rate_limit_headers),
+        rate_limit_headers: *file
+            .rate_limit_headers
+            .get()
+            .unwrap_or(&default.rate_limit_headers),
         x_rate_limit_headers: *file
             .x_rate_limit_headers
             .get()
@@ -78,7 +86,9 @@ fn addresses(file: &GatewayFile, report: &Report<'_>) -> Option<Vec<SocketAddr>>
     let mut is_empty = true;
     for (text, place) in file.listen.items() {
         is_empty = false;
-        let Some(address) = listen(text, place, report) else { continue };
+        let Some(address) = listen(text, place, report) else {
+            continue;
+        };
         if address.port() != 0 && addresses.contains(&address) {
             let message = format!("{} is here twice", quote(text));
             report.push(Finding::error(place, message).help("keep one of them"));
@@ -89,7 +99,13 @@ fn addresses(file: &GatewayFile, report: &Report<'_>) -> Option<Vec<SocketAddr>>
         let finding = Finding::error(place, "the gateway has no address to listen on");
         report.push(finding.help("write `listen: [\"127.0.0.1:8080\"]`"));
     }
-    check_count(addresses.len(), MAX_LISTEN, "addresses", Some(place), report);
+    check_count(
+        addresses.len(),
+        MAX_LISTEN,
+        "addresses",
+        Some(place),
+        report,
+    );
     Some(addresses)
 }
 
@@ -99,7 +115,13 @@ fn trusted_proxies(file: &GatewayFile, report: &Report<'_>) -> Vec<IpNet> {
         networks.extend(network(text, place, report));
     }
     let place = file.trusted_proxies.place();
-    check_count(networks.len(), MAX_TRUSTED_PROXIES, "trusted proxies", place, report);
+    check_count(
+        networks.len(),
+        MAX_TRUSTED_PROXIES,
+        "trusted proxies",
+        place,
+        report,
+    );
     networks
 }
 
@@ -113,11 +135,17 @@ fn network(text: &str, place: Span, report: &Report<'_>) -> Option<IpNet> {
     };
     let whole = network.trunc();
     if network.prefix_len() == 0 {
-        let message = format!("{} trusts everyone: any client can say who it is", quote(text));
+        let message = format!(
+            "{} trusts everyone: any client can say who it is",
+            quote(text)
+        );
         report.push(Finding::warning(place, message).help("name the proxies in front of this one"));
     } else if whole != network {
         let message = format!("{} trusts all of {whole}", quote(text));
-        let help = format!("write `{whole}`, or `{}` for the one address", network.addr());
+        let help = format!(
+            "write `{whole}`, or `{}` for the one address",
+            network.addr()
+        );
         report.push(Finding::warning(place, message).help(help));
     }
     Some(whole)
@@ -131,11 +159,21 @@ pub(super) fn compile_admin(file: &AdminFile, report: &Report<'_>) -> Option<Adm
 }
 
 /// Two doors cannot be one port.
-pub(super) fn check_ports(file: &PolicyFile, gateway: &Gateway, admin: &Admin, report: &Report<'_>) {
+pub(super) fn check_ports(
+    file: &PolicyFile,
+    gateway: &Gateway,
+    admin: &Admin,
+    report: &Report<'_>,
+) {
     let listen: HashSet<_> = gateway.listen.iter().collect();
     if admin.listen.port() != 0 && listen.contains(&admin.listen) {
         let place = |admin: &AdminFile| admin.listen.place();
-        let place = file.admin.get().and_then(place).or(file.admin.place()).unwrap_or_default();
+        let place = file
+            .admin
+            .get()
+            .and_then(place)
+            .or(file.admin.place())
+            .unwrap_or_default();
         let message = format!("the gateway listens on {} already", admin.listen);
         report.push(Finding::error(place, message).help("give the admin port another number"));
     }

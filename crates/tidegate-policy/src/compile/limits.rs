@@ -23,8 +23,16 @@ pub(super) fn compile(
 ) -> Vec<LimitRule> {
     let first = limits.iter().next().map(|(_, place, _)| place);
     check_count(limits.len(), MAX_LIMITS, "limits", first, report);
-    let overrides = limits.iter().filter_map(|(_, _, limit)| limit.get()?.overrides.get());
-    check_count(overrides.map(Vec::len).sum(), MAX_OVERRIDES, "overrides", first, report);
+    let overrides = limits
+        .iter()
+        .filter_map(|(_, _, limit)| limit.get()?.overrides.get());
+    check_count(
+        overrides.map(Vec::len).sum(),
+        MAX_OVERRIDES,
+        "overrides",
+        first,
+        report,
+    );
     limits
         .iter()
         .filter_map(|(name, place, limit)| {
@@ -41,8 +49,13 @@ fn limit_rule(
     report: &Report<'_>,
 ) -> Option<LimitRule> {
     let key = key(file, report);
-    let max_keys = number(&file.max_keys, "max_keys", 1..=LimitRule::MAX_MAX_KEYS as u64, report)
-        .unwrap_or(LimitRule::DEFAULT_MAX_KEYS as u64);
+    let max_keys = number(
+        &file.max_keys,
+        "max_keys",
+        1..=LimitRule::MAX_MAX_KEYS as u64,
+        report,
+    )
+    .unwrap_or(LimitRule::DEFAULT_MAX_KEYS as u64);
     let kinds_are_right = check_kind(name, place, file, report);
     let settings = algorithm::settings(file, report);
     let settings = settings.filter(|_| kinds_are_right)?;
@@ -54,8 +67,16 @@ fn limit_rule(
         burst_is_inherited: false,
     };
     let limit = algorithm::limit(name, settings, numbers, report)?;
-    let numbers_place = file.rate.place().or(file.concurrency.place()).unwrap_or(place);
-    let keys_at_most = if key.as_ref().is_some_and(Vec::is_empty) { 1 } else { max_keys };
+    let numbers_place = file
+        .rate
+        .place()
+        .or(file.concurrency.place())
+        .unwrap_or(place);
+    let keys_at_most = if key.as_ref().is_some_and(Vec::is_empty) {
+        1
+    } else {
+        max_keys
+    };
     algorithm::warn(&limit, numbers_place, keys_at_most, report);
     let key = key?;
     let overrides = overrides::compile(name, file, settings, &key, ipv6_prefix, report);
@@ -128,10 +149,14 @@ pub(super) fn key_part(text: &str, place: Span, report: &Report<'_>) -> Option<K
     };
     let (prefix, _) = text.split_once(':').unwrap_or((text, ""));
     let message = format!("{}: {error}", quote(text));
-    let named = KeyPart::NAMED.iter().find(|named| named.trim_end_matches(':') == prefix);
+    let named = KeyPart::NAMED
+        .iter()
+        .find(|named| named.trim_end_matches(':') == prefix);
     let help = match (error, named) {
         (KeyPartError::BadName, _) => format!("write `{prefix}:NAME`, with a name that is sent"),
-        (KeyPartError::Unknown, Some(named)) => format!("write `{named}NAME`, such as `{named}user-id`"),
+        (KeyPartError::Unknown, Some(named)) => {
+            format!("write `{named}NAME`, such as `{named}user-id`")
+        }
         (KeyPartError::Unknown, None) => {
             match closest(text, KeyPart::PLAIN).or(closest(prefix, KeyPart::NAMED)) {
                 Some(meant) if meant.ends_with(':') => format!("did you mean `{meant}NAME`?"),

@@ -32,11 +32,7 @@ pub(super) struct NameSet<'f> {
 }
 
 impl<'f> NameSet<'f> {
-    pub(super) fn of<T>(
-        kind: &'static str,
-        map: &'f Field<Map<T>>,
-        report: &Report<'_>,
-    ) -> Self {
+    pub(super) fn of<T>(kind: &'static str, map: &'f Field<Map<T>>, report: &Report<'_>) -> Self {
         let names: Vec<_> = map
             .get()
             .into_iter()
@@ -46,9 +42,19 @@ impl<'f> NameSet<'f> {
         for &(name, place) in &names {
             check_name(name, place, report);
         }
-        let indices = names.iter().enumerate().map(|(index, &(name, _))| (name, index)).collect();
+        let indices = names
+            .iter()
+            .enumerate()
+            .map(|(index, &(name, _))| (name, index))
+            .collect();
         let used = vec![false; names.len()];
-        Self { kind, names, indices, used, all_seen: !map.is_wrong() }
+        Self {
+            kind,
+            names,
+            indices,
+            used,
+            all_seen: !map.is_wrong(),
+        }
     }
 
     /// The index of `name`, which is used from now on.
@@ -72,7 +78,10 @@ impl<'f> NameSet<'f> {
             Some(meant) => format!("did you mean {}?", quote(meant)),
             None if self.names.len() <= 5 => {
                 let known: Vec<_> = self.names.iter().map(|&(name, _)| quote(name)).collect();
-                format!("write it under `{kind}s:`, or name one of {}", known.join(", "))
+                format!(
+                    "write it under `{kind}s:`, or name one of {}",
+                    known.join(", ")
+                )
             }
             None => format!("write it under `{kind}s:`"),
         }
@@ -83,7 +92,12 @@ impl<'f> NameSet<'f> {
         if !self.all_seen {
             return;
         }
-        for (&(name, place), _) in self.names.iter().zip(&self.used).filter(|(_, used)| !**used) {
+        for (&(name, place), _) in self
+            .names
+            .iter()
+            .zip(&self.used)
+            .filter(|(_, used)| !**used)
+        {
             let message = format!("no route uses the {kind} {}", quote(name));
             let help = match kind {
                 "limit" => format!("add it to a route: `limits: [{name}]`"),

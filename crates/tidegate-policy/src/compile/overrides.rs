@@ -23,7 +23,9 @@ pub(super) fn compile(
     let mut compiled = Vec::new();
     let mut seen = Seen::default();
     for field in file.overrides.get().into_iter().flatten() {
-        let Some((one, place)) = field.placed() else { continue };
+        let Some((one, place)) = field.placed() else {
+            continue;
+        };
         let matches = matches(one, place, key, ipv6_prefix, report);
         let limit = numbers(one, place, file, report)
             .and_then(|numbers| algorithm::limit(name, settings, numbers, report));
@@ -43,7 +45,11 @@ fn numbers<'f>(
 ) -> Option<Numbers<'f>> {
     if !one.rate.is_written() && !is_any_written([&one.burst, &one.concurrency]) {
         let finding = Finding::error(place, "this override changes nothing");
-        let help = if base.concurrency.is_written() { "concurrency: 10" } else { "rate: 1000/min" };
+        let help = if base.concurrency.is_written() {
+            "concurrency: 10"
+        } else {
+            "rate: 1000/min"
+        };
         report.push(finding.help(format!("add what holds for these keys: `{help}`")));
         return None;
     }
@@ -54,15 +60,15 @@ fn numbers<'f>(
         one.concurrency.place()
     };
     if let Some(stranger) = stranger {
-        let (kind, other) =
-            if of_concurrency { ("concurrency", "rate") } else { ("rate", "concurrency") };
+        let (kind, other) = if of_concurrency {
+            ("concurrency", "rate")
+        } else {
+            ("rate", "concurrency")
+        };
         let message = format!("this limit has a {kind}: an override cannot make it another kind");
         let help = format!("make a limit of its own for what has a {other}");
         report.push(Finding::error(stranger, message).help(help));
         return None;
-    }
-    fn or<'f, T>(own: &'f Field<T>, base: &'f Field<T>) -> &'f Field<T> {
-        if own.is_written() { own } else { base }
     }
     Some(Numbers {
         rate: or(&one.rate, &base.rate),
@@ -70,6 +76,10 @@ fn numbers<'f>(
         concurrency: or(&one.concurrency, &base.concurrency),
         burst_is_inherited: !one.burst.is_written(),
     })
+}
+
+fn or<'f, T>(own: &'f Field<T>, base: &'f Field<T>) -> &'f Field<T> {
+    if own.is_written() { own } else { base }
 }
 
 /// What the override matches, part by part; `None` where something about it is wrong.
@@ -82,7 +92,9 @@ fn matches(
 ) -> Option<Vec<Option<Box<[u8]>>>> {
     let Some(named) = one.matches.get() else {
         if !one.matches.is_written() {
-            let example = key.first().map_or_else(|| "client_ip".to_owned(), ToString::to_string);
+            let example = key
+                .first()
+                .map_or_else(|| "client_ip".to_owned(), ToString::to_string);
             let finding = Finding::error(place, "an override needs `match`: whom is it for?");
             report.push(finding.help(format!("add `match: {{ \"{example}\": ... }}`")));
         }
@@ -92,14 +104,17 @@ fn matches(
     let mut is_right = true;
     for (text, place, value) in named.iter() {
         let part = part_index(text, place, key, report);
-        let value = value.placed().zip(part).and_then(|((value, place), index)| {
-            let parsed = key[index].parse_value(value.as_str(), ipv6_prefix);
-            let parsed = parsed.map_err(|error| {
-                let message = format!("{}: {error}", quote(value.as_str()));
-                report.push(Finding::error(place, message).help(error.help()));
+        let value = value
+            .placed()
+            .zip(part)
+            .and_then(|((value, place), index)| {
+                let parsed = key[index].parse_value(value.as_str(), ipv6_prefix);
+                let parsed = parsed.map_err(|error| {
+                    let message = format!("{}: {error}", quote(value.as_str()));
+                    report.push(Finding::error(place, message).help(error.help()));
+                });
+                parsed.ok().map(|bytes| (index, bytes))
             });
-            parsed.ok().map(|bytes| (index, bytes))
-        });
         match value {
             Some((index, bytes)) => matches[index] = Some(bytes),
             None => is_right = false,
@@ -117,11 +132,13 @@ fn part_index(text: &str, place: Span, key: &[KeyPart], report: &Report<'_>) -> 
     let message = format!("{} is not in the key of this limit", quote(text));
     let names: Vec<_> = key.iter().map(ToString::to_string).collect();
     let meant = closest(text, names.iter().map(String::as_str));
-    report.push(Finding::error(place, message).help(match (meant, names.as_slice()) {
-        (Some(meant), _) => format!("did you mean `{meant}`?"),
-        (None, []) => "the limit has no `key`: give it one".to_owned(),
-        (None, _) => format!("its key is {}", names.join(", ")),
-    }));
+    report.push(
+        Finding::error(place, message).help(match (meant, names.as_slice()) {
+            (Some(meant), _) => format!("did you mean `{meant}`?"),
+            (None, []) => "the limit has no `key`: give it one".to_owned(),
+            (None, _) => format!("its key is {}", names.join(", ")),
+        }),
+    );
     None
 }
 
@@ -129,17 +146,25 @@ fn part_index(text: &str, place: Span, key: &[KeyPart], report: &Report<'_>) -> 
 #[derive(Debug, Default)]
 struct Seen {
     /// By which parts are named (a bit each), the values named, and where.
-    by_parts: BTreeMap<u32, HashMap<Vec<Box<[u8]>>, Span>>,
+    by_parts: BTreeMap<u32, HashMap<Values, Span>>,
 }
+
+type Values = Vec<Box<[u8]>>;
 
 impl Seen {
     /// Warns where an earlier override matches all that this one does; then remembers this one.
     fn check(&mut self, matches: &[Option<Box<[u8]>>], place: Span, report: &Report<'_>) {
-        let named = |mask: u32| -> Vec<Box<[u8]>> {
-            let values = matches.iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1);
+        let named = |mask: u32| -> Values {
+            let values = matches
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| mask >> index & 1 == 1);
             values.filter_map(|(_, value)| value.clone()).collect()
         };
-        let bits = matches.iter().enumerate().filter(|(_, value)| value.is_some());
+        let bits = matches
+            .iter()
+            .enumerate()
+            .filter(|(_, value)| value.is_some());
         let mask = bits.fold(0_u32, |mask, (index, _)| mask | 1 << index);
         let earlier = self
             .by_parts
@@ -148,9 +173,14 @@ impl Seen {
             .find_map(|(parts, seen)| seen.get(&named(*parts)));
         if let Some(&earlier) = earlier {
             let message = "an earlier override matches all that this one does";
-            let finding = Finding::warning(place, message).related(earlier, "the first that matches wins");
+            let finding =
+                Finding::warning(place, message).related(earlier, "the first that matches wins");
             report.push(finding.help("put the one that matches less first, or leave one out"));
         }
-        self.by_parts.entry(mask).or_default().entry(named(mask)).or_insert(place);
+        self.by_parts
+            .entry(mask)
+            .or_default()
+            .entry(named(mask))
+            .or_insert(place);
     }
 }

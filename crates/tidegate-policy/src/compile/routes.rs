@@ -21,8 +21,9 @@ const MAX_ROUTES: usize = 10_000;
 /// Most methods, or headers, of one match.
 const MAX_CONDITIONS: usize = 64;
 /// The methods that there are; others are allowed too.
-const METHODS: [&str; 9] =
-    ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
+const METHODS: [&str; 9] = [
+    "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
+];
 
 /// The routes, in the order of the file; `None` for one that is wrong.
 pub(super) fn compile(
@@ -41,14 +42,13 @@ pub(super) fn compile(
     let mut ids = HashMap::new();
     let mut compiled = Vec::with_capacity(count);
     for field in routes.into_iter().flatten() {
-        compiled.push(match field.placed() {
-            Some((route, place)) => compile_route(route, place, names, &mut ids, report),
-            None => {
-                names.limits.all_seen = false;
-                names.upstreams.all_seen = false;
-                None
-            }
-        });
+        names.limits.all_seen &= !field.is_wrong();
+        names.upstreams.all_seen &= !field.is_wrong();
+        compiled.push(
+            field
+                .placed()
+                .and_then(|(route, place)| compile_route(route, place, names, &mut ids, report)),
+        );
     }
     compiled
 }
@@ -80,8 +80,13 @@ fn compile_route<'f>(
         None => RouteMatch::default(),
     };
     let is_right = report.errors() == errors && !file.id.is_wrong() && !file.matcher.is_wrong();
-    Some(Route { id: file.id.get()?.clone(), matcher, upstream: upstream?, limits })
-        .filter(|_| is_right)
+    Some(Route {
+        id: file.id.get()?.clone(),
+        matcher,
+        upstream: upstream?,
+        limits,
+    })
+    .filter(|_| is_right)
 }
 
 fn upstream(
@@ -125,7 +130,13 @@ fn limits(file: &RouteFile, names: &mut Names<'_>, report: &Report<'_>) -> Vec<u
         }
     }
     let place = file.limits.place();
-    check_count(limits.len(), MAX_LIMITS_PER_CHECK, "limits of one route", place, report);
+    check_count(
+        limits.len(),
+        MAX_LIMITS_PER_CHECK,
+        "limits of one route",
+        place,
+        report,
+    );
     limits
 }
 
@@ -137,26 +148,52 @@ fn route_match(file: &MatchFile, report: &Report<'_>) -> RouteMatch {
             None if name == "path" => {
                 matcher.path = one(value, report).and_then(|(text, place)| {
                     let parsed = text.parse::<PathPattern>();
-                    told(parsed, |error| (error.to_string(), error.help()), text, place, report)
+                    told(
+                        parsed,
+                        |error| (error.to_string(), error.help()),
+                        text,
+                        place,
+                        report,
+                    )
                 });
             }
             None if name == "host" => {
                 matcher.host = one(value, report).and_then(|(text, place)| {
                     let parsed = text.parse::<HostPattern>();
-                    told(parsed, |error| (error.to_string(), error.help()), text, place, report)
+                    told(
+                        parsed,
+                        |error| (error.to_string(), error.help()),
+                        text,
+                        place,
+                        report,
+                    )
                 });
             }
             None if name == "method" => matcher.methods = methods(value, report),
             Some(("header", header)) if is_token(header) => {
                 if let Some((text, _)) = one(value, report) {
-                    matcher.headers.push((header.to_ascii_lowercase(), Box::from(text.as_bytes())));
+                    matcher
+                        .headers
+                        .push((header.to_ascii_lowercase(), Box::from(text.as_bytes())));
                 }
             }
             _ => unknown_condition(name, place, report),
         }
     }
-    check_count(matcher.methods.len(), MAX_CONDITIONS, "methods", None, report);
-    check_count(matcher.headers.len(), MAX_CONDITIONS, "headers", None, report);
+    check_count(
+        matcher.methods.len(),
+        MAX_CONDITIONS,
+        "methods",
+        None,
+        report,
+    );
+    check_count(
+        matcher.headers.len(),
+        MAX_CONDITIONS,
+        "headers",
+        None,
+        report,
+    );
     matcher
 }
 
@@ -173,10 +210,7 @@ fn unknown_condition(name: &str, place: Span, report: &Report<'_>) {
 }
 
 /// The one text of a condition that takes no list.
-fn one<'f>(
-    value: &'f Field<OneOrMany<Scalar>>,
-    report: &Report<'_>,
-) -> Option<(&'f str, Span)> {
+fn one<'f>(value: &'f Field<OneOrMany<Scalar>>, report: &Report<'_>) -> Option<(&'f str, Span)> {
     let mut items = value.items();
     let first = items.next();
     if value.get().is_some() && (first.is_none() || items.next().is_some()) {

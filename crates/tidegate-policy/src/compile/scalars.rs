@@ -11,7 +11,7 @@ use crate::report::{Finding, Report};
 use crate::source::Span;
 
 /// Longest timeout of the gateway.
-const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
+const MAX_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// A whole number of a range.
 pub(super) fn number(
@@ -69,7 +69,11 @@ pub(super) fn timeout(
         return Some(time);
     }
     let message = format!("`{name}` is above 0 and at most a day");
-    let help = if time.is_zero() { format!("write `{name}: 1ms`") } else { format!("write `{name}: 1d`") };
+    let help = if time.is_zero() {
+        format!("write `{name}: 1ms`")
+    } else {
+        format!("write `{name}: 1d`")
+    };
     report.push(Finding::error(field.place()?, message).help(help));
     None
 }
@@ -94,12 +98,17 @@ pub(super) fn listen(text: &str, place: Span, report: &Report<'_>) -> Option<Soc
     if let Ok(address) = text.parse() {
         return Some(address);
     }
-    let port = text.rsplit(':').next().filter(|port| port.parse::<u16>().is_ok());
+    let port = text
+        .rsplit(':')
+        .next()
+        .filter(|port| port.parse::<u16>().is_ok());
     let port = port.unwrap_or("8080");
     let message = format!("{} is no address to listen on", quote(text));
     let help = match text.strip_suffix(port) {
         Some("*:" | ":" | "0:") => {
-            format!("write `0.0.0.0:{port}` for all interfaces, `127.0.0.1:{port}` for this machine")
+            format!(
+                "write `0.0.0.0:{port}` for all interfaces, `127.0.0.1:{port}` for this machine"
+            )
         }
         _ => format!("write an IP address and a port, such as `127.0.0.1:{port}`"),
     };

@@ -21,17 +21,16 @@ pub(super) fn compile(upstreams: &Map<UpstreamFile>, report: &Report<'_>) -> Vec
         let balance = match file.balance.get() {
             Some(BalanceName::RoundRobin) | None => Balance::RoundRobin,
         };
-        Some(Upstream { name: name.to_owned(), kind, balance })
+        Some(Upstream {
+            name: name.to_owned(),
+            kind,
+            balance,
+        })
     });
     compiled.collect()
 }
 
-fn kind(
-    name: &str,
-    place: Span,
-    file: &UpstreamFile,
-    report: &Report<'_>,
-) -> Option<UpstreamKind> {
+fn kind(name: &str, place: Span, file: &UpstreamFile, report: &Report<'_>) -> Option<UpstreamKind> {
     match (file.servers.place(), file.builtin.place()) {
         (Some(servers), Some(builtin)) => {
             let message = format!("{} has both servers and something built in", quote(name));
@@ -49,7 +48,9 @@ fn kind(
                 let message = "`balance` is for `servers`";
                 report.push(Finding::error(place, message).help("leave `balance` out"));
             }
-            file.builtin.get().map(|BuiltinName::Echo| UpstreamKind::Echo)
+            file.builtin
+                .get()
+                .map(|BuiltinName::Echo| UpstreamKind::Echo)
         }
         (Some(place), None) => servers(file, place, report).map(UpstreamKind::Servers),
     }
@@ -91,13 +92,13 @@ fn wrong_server(server: &str) -> Option<String> {
     let Some((host, port)) = server.rsplit_once(':') else {
         return Some(format!("write it with its port: `{server}:80`"));
     };
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let is_host = match bare {
         Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => {
-            let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-            !host.is_empty() && host.len() <= 253 && host.bytes().all(is_host_byte)
-        }
+        None => !host.is_empty() && host.len() <= 253 && host.bytes().all(is_host_byte),
     };
     if !is_host {
         return Some("write `host:port`, an IPv6 address as `[::1]:port`".to_owned());

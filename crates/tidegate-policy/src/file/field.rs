@@ -48,7 +48,10 @@ impl<T> Field<T> {
 
 impl<T> Default for Field<T> {
     fn default() -> Self {
-        Self { value: None, place: None }
+        Self {
+            value: None,
+            place: None,
+        }
     }
 }
 
@@ -73,7 +76,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for FieldVisitor<T> {
         let end = parts.next_element()?.ok_or_else(missing)?;
         // An error has been reported by the reader.
         let value = parts.next_element().ok().flatten();
-        Ok(Field { value, place: Some(Span { start, end }) })
+        Ok(Field {
+            value,
+            place: Some(Span { start, end }),
+        })
     }
 }
 
@@ -107,7 +113,8 @@ impl<T> Map<T> {
     /// Name, place of the name, value.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Span, &Field<T>)> {
         self.0.iter().filter_map(|(name, value)| {
-            name.placed().map(|(name, place)| (name.as_str(), place, value))
+            name.placed()
+                .map(|(name, place)| (name.as_str(), place, value))
         })
     }
 }
@@ -158,18 +165,22 @@ pub(crate) struct OneOrMany<T>(Vec<Field<T>>);
 impl<T> Field<OneOrMany<T>> {
     /// Each value that is right, and where it stands.
     pub(crate) fn items(&self) -> impl Iterator<Item = (&T, Span)> {
-        self.placed().into_iter().flat_map(|(OneOrMany(items), outer)| {
-            items.iter().filter_map(move |item| {
-                item.get().map(|value| (value, item.place().unwrap_or(outer)))
+        self.placed()
+            .into_iter()
+            .flat_map(|(OneOrMany(items), outer)| {
+                items.iter().filter_map(move |item| {
+                    item.get()
+                        .map(|value| (value, item.place().unwrap_or(outer)))
+                })
             })
-        })
     }
 
     /// Whether all of it is right; also where it is absent.
     pub(crate) fn is_all_right(&self) -> bool {
-        !self.is_wrong() && self.get().is_none_or(|OneOrMany(items)| {
-            items.iter().all(|item| item.get().is_some())
-        })
+        !self.is_wrong()
+            && self
+                .get()
+                .is_none_or(|OneOrMany(items)| items.iter().all(|item| item.get().is_some()))
     }
 }
 
@@ -190,7 +201,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrManyVisitor<T> {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<OneOrMany<T>, E> {
         let value = T::deserialize(text.into_deserializer())?;
-        Ok(OneOrMany(vec![Field { value: Some(value), place: None }]))
+        Ok(OneOrMany(vec![Field {
+            value: Some(value),
+            place: None,
+        }]))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OneOrMany<T>, A::Error> {

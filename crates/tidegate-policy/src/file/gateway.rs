@@ -115,7 +115,10 @@ impl JsonSchema for MatchFile {
 
 /// The admin port.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename = "admin", expecting = "a map such as { listen: 127.0.0.1:8090 }")]
+#[serde(
+    rename = "admin",
+    expecting = "a map such as { listen: 127.0.0.1:8090 }"
+)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Admin")]
 pub(crate) struct AdminFile {

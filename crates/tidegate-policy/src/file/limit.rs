@@ -7,7 +7,10 @@ use super::{DurationText, Field, Map, OneOrMany, RateText, Scalar};
 
 /// A limit: exactly one of `rate` and `concurrency`, and by what it counts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename = "a limit", expecting = "a limit such as { rate: 100/min, key: [client_ip] }")]
+#[serde(
+    rename = "a limit",
+    expecting = "a limit such as { rate: 100/min, key: [client_ip] }"
+)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Limit")]
 pub(crate) struct LimitFile {
@@ -41,7 +44,11 @@ pub(crate) struct LimitFile {
 
 /// How a rate is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename = "algorithm", rename_all = "snake_case", expecting = "an algorithm")]
+#[serde(
+    rename = "algorithm",
+    rename_all = "snake_case",
+    expecting = "an algorithm"
+)]
 #[schemars(rename = "Algorithm")]
 pub(crate) enum AlgorithmName {
     /// The default: permits flow back evenly. The same as GCRA and as a leaky bucket that
@@ -72,7 +79,11 @@ impl AlgorithmName {
 
 /// What becomes of a request that lacks a part of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename = "on_missing", rename_all = "snake_case", expecting = "deny, pass or shared")]
+#[serde(
+    rename = "on_missing",
+    rename_all = "snake_case",
+    expecting = "deny, pass or shared"
+)]
 #[schemars(rename = "OnMissing")]
 pub(crate) enum OnMissingName {
     /// It is refused.

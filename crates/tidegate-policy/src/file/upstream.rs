@@ -7,7 +7,10 @@ use super::{Field, OneOrMany};
 
 /// An upstream: exactly one of `servers` and `builtin`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename = "an upstream", expecting = "an upstream such as { servers: [\"127.0.0.1:9000\"] }")]
+#[serde(
+    rename = "an upstream",
+    expecting = "an upstream such as { servers: [\"127.0.0.1:9000\"] }"
+)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Upstream")]
 pub(crate) struct UpstreamFile {
@@ -21,7 +24,11 @@ pub(crate) struct UpstreamFile {
 
 /// How requests are spread over the servers of an upstream.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename = "balance", rename_all = "snake_case", expecting = "round_robin")]
+#[serde(
+    rename = "balance",
+    rename_all = "snake_case",
+    expecting = "round_robin"
+)]
 #[schemars(rename = "Balance")]
 pub(crate) enum BalanceName {
     /// One after the other.

@@ -9,7 +9,10 @@ use super::token::{split_decimal, split_word, time_unit};
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, GrammarError> {
     let mut rest = text.trim();
     if rest.is_empty() {
-        return Err(GrammarError::new("a duration is missing here", "write `5s` or `200ms`"));
+        return Err(GrammarError::new(
+            "a duration is missing here",
+            "write `5s` or `200ms`",
+        ));
     }
     let mut total = 0_u128;
     while !rest.is_empty() {
@@ -31,7 +34,10 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, GrammarError> {
         rest = behind.trim_start();
     }
     let nanos = u64::try_from(total).map_err(|_| {
-        GrammarError::new(format!("`{text}` is longer than 500 years"), "write a shorter time")
+        GrammarError::new(
+            format!("`{text}` is longer than 500 years"),
+            "write a shorter time",
+        )
     })?;
     Ok(Duration::from_nanos(nanos))
 }

@@ -19,9 +19,14 @@ pub(crate) struct RateText {
 pub(crate) fn parse_rate(text: &str) -> Result<RateText, GrammarError> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(GrammarError::new("a rate is missing here", "write `100/min` or `10/s`"));
+        return Err(GrammarError::new(
+            "a rate is missing here",
+            "write `100/min` or `10/s`",
+        ));
     }
-    let Some((number, rest)) = split_decimal(text) else { return Err(not_a_rate(text)) };
+    let Some((number, rest)) = split_decimal(text) else {
+        return Err(not_a_rate(text));
+    };
     let rest = rest.trim_start();
     if rest.is_empty() {
         return Err(GrammarError::new(
@@ -42,7 +47,10 @@ pub(crate) fn parse_rate(text: &str) -> Result<RateText, GrammarError> {
 /// `min` is `1min`; anything else is a duration.
 fn period(text: &str, time: &str) -> Result<Duration, GrammarError> {
     if time.is_empty() {
-        let number = text.trim_end_matches('/').trim_end_matches("per").trim_end();
+        let number = text
+            .trim_end_matches('/')
+            .trim_end_matches("per")
+            .trim_end();
         return Err(GrammarError::new(
             format!("`{text}` lacks its time"),
             format!("write `{number}/s`, `{number}/min` or `{number} per 5s`"),
@@ -107,7 +115,10 @@ fn not_a_rate(text: &str) -> GrammarError {
     let digits: String = first.chars().filter(char::is_ascii_digit).collect();
     if first.contains(',') && !digits.is_empty() {
         let rest = &text[first.len()..];
-        return GrammarError::new(message, format!("write the number without `,`: `{digits}{rest}`"));
+        return GrammarError::new(
+            message,
+            format!("write the number without `,`: `{digits}{rest}`"),
+        );
     }
     if first.starts_with(|c: char| c.is_ascii_digit()) {
         let is_bytes = |unit: &str| first.to_ascii_lowercase().ends_with(unit);
@@ -117,7 +128,10 @@ fn not_a_rate(text: &str) -> GrammarError {
                 "limit requests: `100/min`",
             );
         }
-        return GrammarError::new(message, format!("write the number in full: {}", &EXAMPLES[6..]));
+        return GrammarError::new(
+            message,
+            format!("write the number in full: {}", &EXAMPLES[6..]),
+        );
     }
     GrammarError::new(message, EXAMPLES)
 }

@@ -18,7 +18,9 @@ impl Decimal {
     /// `self * factor`, if that is a whole number that fits.
     pub(crate) fn times(self, factor: u128) -> Option<u128> {
         let product = self.digits.checked_mul(factor)?;
-        product.is_multiple_of(self.scale()).then(|| product / self.scale())
+        product
+            .is_multiple_of(self.scale())
+            .then(|| product / self.scale())
     }
 }
 
@@ -50,13 +52,20 @@ pub(crate) fn split_decimal(text: &str) -> Option<(Decimal, &str)> {
         return None;
     }
     let places = u32::try_from(fraction.len()).ok()?;
-    let digits = if digits.is_empty() { 0 } else { digits.parse().ok()? };
+    let digits = if digits.is_empty() {
+        0
+    } else {
+        digits.parse().ok()?
+    };
     Some((Decimal { digits, places }, rest))
 }
 
 /// Splits letters off the front of `text`.
 pub(crate) fn split_word(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_alphabetic()).unwrap_or(text.len()))
+    text.split_at(
+        text.find(|c: char| !c.is_alphabetic())
+            .unwrap_or(text.len()),
+    )
 }
 
 /// Units of time, in nanoseconds. `month` is 30 days.
@@ -75,7 +84,9 @@ const TIME_UNITS: &[(&[&str], u64)] = &[
 pub(crate) fn time_unit(word: &str) -> Result<u64, GrammarError> {
     let unit = TIME_UNITS.iter().find(|(names, _)| names.contains(&word));
     unit.map(|&(_, nanos)| nanos).ok_or_else(|| {
-        let names = TIME_UNITS.iter().flat_map(|(names, _)| names.iter().copied());
+        let names = TIME_UNITS
+            .iter()
+            .flat_map(|(names, _)| names.iter().copied());
         let help = match crate::suggest::closest(word, names) {
             Some(name) => format!("did you mean `{name}`?"),
             None => "units are ns, us, ms, s, min, h, d and month".to_owned(),

@@ -37,7 +37,7 @@ pub(crate) enum Value<'a> {
     Map(Vec<(Node<'a>, Node<'a>)>),
 }
 
-impl<'a> Node<'a> {
+impl Node<'_> {
     pub(crate) fn is_null(&self) -> bool {
         matches!(self.value, Value::Null)
     }
@@ -92,7 +92,10 @@ impl<'a> From<Spanned<Value<'a>>> for Node<'a> {
         let span = spanned.defined.span();
         let offset = |at: Option<u64>| at.and_then(|at| usize::try_from(at).ok()).unwrap_or(0);
         let (start, len) = (offset(span.byte_offset()), offset(span.byte_len()));
-        Self { span: Span::new(start..start + len), value: spanned.value }
+        Self {
+            span: Span::new(start..start + len),
+            value: spanned.value,
+        }
     }
 }
 
@@ -152,7 +155,9 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-        Ok(Value::Text(Cow::Owned(String::from_utf8_lossy(bytes).into_owned())))
+        Ok(Value::Text(Cow::Owned(
+            String::from_utf8_lossy(bytes).into_owned(),
+        )))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
@@ -211,11 +216,17 @@ fn in_our_words(error: &Error, said: &str) -> (String, Option<&'static str>) {
         }
         Error::UnsupportedTag { .. } => {
             let message = format!("this is not for a policy: {}", said.escape_debug());
-            return (message, Some("leave the tag out, or put the text in quotes"));
+            return (
+                message,
+                Some("leave the tag out, or put the text in quotes"),
+            );
         }
         _ => {}
     }
-    let help = HINTS.iter().find(|(part, _)| said.contains(part)).map(|&(_, help)| help);
+    let help = HINTS
+        .iter()
+        .find(|(part, _)| said.contains(part))
+        .map(|&(_, help)| help);
     (format!("this is not YAML: {}", said.escape_debug()), help)
 }
 
@@ -227,10 +238,16 @@ const HINTS: &[(&str, &str)] = &[
         "mapping values are not allowed",
         "put a text that has `: ` in it in quotes; else look at the indentation",
     ),
-    ("did not find expected key", "let the keys of one map begin in one column"),
+    (
+        "did not find expected key",
+        "let the keys of one map begin in one column",
+    ),
     ("unclosed bracket", "close it with `]` or `}`"),
     ("unclosed quote", "close the quote"),
     ("unexpected character", "put the text in quotes"),
-    ("unknown anchor", "name an anchor that stands further up: `&name` there, `*name` here"),
+    (
+        "unknown anchor",
+        "name an anchor that stands further up: `&name` there, `*name` here",
+    ),
     ("simple key expected ':'", "write `key: value`"),
 ];

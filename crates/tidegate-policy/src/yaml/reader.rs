@@ -20,9 +20,18 @@ use crate::suggest::closest;
 pub(crate) const FIELD_MARKER: &str = "tidegate policy field";
 
 /// Reads a `T` from `node`; what does not fit is in the report.
-pub(crate) fn read<'a, T: Deserialize<'a>>(node: &'a Node<'a>, report: &'a Report<'a>) -> Option<T> {
-    let reader = Reader { node, key: None, report };
-    T::deserialize(reader).map_err(|error| reader.tell(error)).ok()
+pub(crate) fn read<'a, T: Deserialize<'a>>(
+    node: &'a Node<'a>,
+    report: &'a Report<'a>,
+) -> Option<T> {
+    let reader = Reader {
+        node,
+        key: None,
+        report,
+    };
+    T::deserialize(reader)
+        .map_err(|error| reader.tell(error))
+        .ok()
 }
 
 /// A node, about to become something.
@@ -76,8 +85,12 @@ impl<'a> Reader<'a> {
 
     /// `header: user-id` is a map to YAML where `header:user-id` was meant.
     fn joined_by_colon(self) -> Option<String> {
-        let Value::Map(entries) = &self.node.value else { return None };
-        let [(key, value)] = entries.as_slice() else { return None };
+        let Value::Map(entries) = &self.node.value else {
+            return None;
+        };
+        let [(key, value)] = entries.as_slice() else {
+            return None;
+        };
         let source = self.report.source();
         let (key, value) = (key.text(source)?, value.text(source)?);
         matches!(key, "header" | "cookie" | "query").then(|| format!("{key}:{value}"))
@@ -89,12 +102,15 @@ impl<'a> Reader<'a> {
 
     /// The entries of a map, without those whose key is none, or was there before.
     fn entries(self, expected: &dyn Expected) -> Result<Vec<Entry<'a>>, ReadError> {
-        let Value::Map(map) = &self.node.value else { return Err(self.mismatch(expected)) };
+        let Value::Map(map) = &self.node.value else {
+            return Err(self.mismatch(expected));
+        };
         let mut seen = HashMap::with_capacity(map.len());
         let mut entries = Vec::with_capacity(map.len());
         for (key, value) in map {
             let Some(name) = key.text(self.report.source()) else {
-                self.report.push(Finding::error(key.span, "a key is a text"));
+                self.report
+                    .push(Finding::error(key.span, "a key is a text"));
                 continue;
             };
             match seen.insert(name, key.span) {
@@ -148,7 +164,9 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
     }
 
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        let digits = self.text().filter(|text| text.starts_with(|c: char| c.is_ascii_digit()));
+        let digits = self
+            .text()
+            .filter(|text| text.starts_with(|c: char| c.is_ascii_digit()));
         match digits.and_then(|digits| digits.replace('_', "").parse().ok()) {
             Some(number) => visitor.visit_u64(number),
             None => Err(self.mismatch(&"a whole number")),
@@ -171,16 +189,22 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match &self.node.value {
-            Value::List(items) => {
-                visitor.visit_seq(Items { items: items.iter(), key: self.key, report: self.report })
-            }
+            Value::List(items) => visitor.visit_seq(Items {
+                rest: items.iter(),
+                key: self.key,
+                report: self.report,
+            }),
             _ => Err(self.mismatch(&"a list")),
         }
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         let entries = self.entries(&visitor)?;
-        visitor.visit_map(Entries { entries: entries.into_iter(), value: None, report: self.report })
+        visitor.visit_map(Entries {
+            rest: entries.into_iter(),
+            value: None,
+            report: self.report,
+        })
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -197,7 +221,11 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
             }
             is_known
         });
-        visitor.visit_map(Entries { entries: entries.into_iter(), value: None, report: self.report })
+        visitor.visit_map(Entries {
+            rest: entries.into_iter(),
+            value: None,
+            report: self.report,
+        })
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -206,7 +234,9 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        let Some(text) = self.text() else { return Err(self.mismatch(&visitor)) };
+        let Some(text) = self.text() else {
+            return Err(self.mismatch(&visitor));
+        };
         if variants.contains(&text) {
             return visitor.visit_enum(Variant(text));
         }
@@ -217,10 +247,11 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
             let message = format!("unknown {name} {}", quote(text));
             Finding::error(self.node.span, message)
         };
-        self.report.push(match closest(text, variants.iter().copied()) {
-            Some(meant) => finding.help(format!("did you mean `{meant}`?")),
-            None => finding.help(format!("write {}", variants.join(" or "))),
-        });
+        self.report
+            .push(match closest(text, variants.iter().copied()) {
+                Some(meant) => finding.help(format!("did you mean `{meant}`?")),
+                None => finding.help(format!("write {}", variants.join(" or "))),
+            });
         Err(ReadError::Told)
     }
 
@@ -230,7 +261,10 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
         visitor: V,
     ) -> Result<V::Value, ReadError> {
         if name == FIELD_MARKER {
-            visitor.visit_seq(Placed { reader: self, next: 0 })
+            visitor.visit_seq(Placed {
+                reader: self,
+                next: 0,
+            })
         } else {
             visitor.visit_newtype_struct(self)
         }
@@ -253,7 +287,7 @@ struct Entry<'a> {
 }
 
 struct Entries<'a> {
-    entries: std::vec::IntoIter<Entry<'a>>,
+    rest: std::vec::IntoIter<Entry<'a>>,
     value: Option<Reader<'a>>,
     report: &'a Report<'a>,
 }
@@ -265,9 +299,20 @@ impl<'de> MapAccess<'de> for Entries<'de> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, ReadError> {
-        let Some(Entry { name, key, value }) = self.entries.next() else { return Ok(None) };
-        self.value = Some(Reader { node: value, key: Some(name), report: self.report });
-        seed.deserialize(Reader { node: key, key: None, report: self.report }).map(Some)
+        let Some(Entry { name, key, value }) = self.rest.next() else {
+            return Ok(None);
+        };
+        self.value = Some(Reader {
+            node: value,
+            key: Some(name),
+            report: self.report,
+        });
+        seed.deserialize(Reader {
+            node: key,
+            key: None,
+            report: self.report,
+        })
+        .map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ReadError> {
@@ -276,12 +321,12 @@ impl<'de> MapAccess<'de> for Entries<'de> {
     }
 
     fn size_hint(&self) -> Option<usize> {
-        Some(self.entries.len())
+        Some(self.rest.len())
     }
 }
 
 struct Items<'a> {
-    items: std::slice::Iter<'a, Node<'a>>,
+    rest: std::slice::Iter<'a, Node<'a>>,
     key: Option<&'a str>,
     report: &'a Report<'a>,
 }
@@ -293,12 +338,19 @@ impl<'de> SeqAccess<'de> for Items<'de> {
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, ReadError> {
-        let Some(node) = self.items.next() else { return Ok(None) };
-        seed.deserialize(Reader { node, key: self.key, report: self.report }).map(Some)
+        let Some(node) = self.rest.next() else {
+            return Ok(None);
+        };
+        seed.deserialize(Reader {
+            node,
+            key: self.key,
+            report: self.report,
+        })
+        .map(Some)
     }
 
     fn size_hint(&self) -> Option<usize> {
-        Some(self.items.len())
+        Some(self.rest.len())
     }
 }
 
@@ -341,11 +393,9 @@ impl<'de> EnumAccess<'de> for Variant<'de> {
     type Error = ReadError;
     type Variant = Self;
 
-    fn variant_seed<V: DeserializeSeed<'de>>(
-        self,
-        seed: V,
-    ) -> Result<(V::Value, Self), ReadError> {
-        seed.deserialize(BorrowedStrDeserializer::new(self.0)).map(|value| (value, self))
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), ReadError> {
+        seed.deserialize(BorrowedStrDeserializer::new(self.0))
+            .map(|value| (value, self))
     }
 }
 
@@ -357,11 +407,17 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, ReadError> {
-        Err(de::Error::invalid_type(Unexpected::UnitVariant, &"a name alone"))
+        Err(de::Error::invalid_type(
+            Unexpected::UnitVariant,
+            &"a name alone",
+        ))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, ReadError> {
-        Err(de::Error::invalid_type(Unexpected::UnitVariant, &"a name alone"))
+        Err(de::Error::invalid_type(
+            Unexpected::UnitVariant,
+            &"a name alone",
+        ))
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -369,7 +425,10 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
         _: &'static [&'static str],
         _: V,
     ) -> Result<V::Value, ReadError> {
-        Err(de::Error::invalid_type(Unexpected::UnitVariant, &"a name alone"))
+        Err(de::Error::invalid_type(
+            Unexpected::UnitVariant,
+            &"a name alone",
+        ))
     }
 }
 

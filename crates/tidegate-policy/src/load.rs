@@ -1,7 +1,7 @@
 //! From a file, or its text, to a policy.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use crate::compile::compile;
@@ -34,17 +34,13 @@ pub struct Loaded {
 /// [`Problems`]: all that is wrong with it, or that it cannot be read.
 pub fn load(path: &Path) -> Result<Loaded, Problems> {
     let name = path.display().to_string();
-    let mut bytes = Vec::new();
-    // One byte more than allowed, to see that it is too much.
-    let read = File::open(path)
-        .and_then(|file| file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
-    if let Err(error) = read {
-        return Err(without_place(
-            &name,
-            format!("the policy cannot be read: {error}"),
-            None,
-        ));
-    }
+    let bytes = match read_bytes(path) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            let message = format!("the policy cannot be read: {error}");
+            return Err(without_place(&name, message, None));
+        }
+    };
     match String::from_utf8(bytes) {
         Ok(text) => parse(&name, &text),
         Err(error) => {
@@ -53,11 +49,38 @@ pub fn load(path: &Path) -> Result<Loaded, Problems> {
             let source = Source::new(&name, &text);
             let report = Report::new(&source);
             let span = Span::new(valid..valid + char::REPLACEMENT_CHARACTER.len_utf8());
-            let finding = Finding::error(span, "a policy is UTF-8 text; this byte is not");
-            report.push(finding.help("save the file as UTF-8"));
+            report.push(Finding::error(span, NOT_UTF8).help("save the file as UTF-8"));
             Err(report.finish().0)
         }
     }
+}
+
+/// Only the text of the policy file at `path`, for whoever wants to see whether it has changed
+/// before it is [parsed](parse). Never more than [`MAX_FILE_BYTES`].
+///
+/// # Errors
+/// What the system says; that it is too large; or that it is no text.
+pub fn read(path: &Path) -> io::Result<String> {
+    let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, NOT_UTF8);
+    String::from_utf8(read_bytes(path)?).map_err(invalid)
+}
+
+const NOT_UTF8: &str = "a policy is UTF-8 text; this is not";
+
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // One byte more than allowed, to see that it is too much.
+    let bytes_read = File::open(path)?
+        .take(MAX_FILE_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes_read > MAX_FILE_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, too_large()));
+    }
+    Ok(bytes)
+}
+
+fn too_large() -> String {
+    format!("a policy file has at most {} MiB", MAX_FILE_BYTES >> 20)
 }
 
 /// Reads a policy from `text`; `name` is what problems call the file. Any text is safe to try:
@@ -67,7 +90,7 @@ pub fn load(path: &Path) -> Result<Loaded, Problems> {
 /// [`Problems`]: all that is wrong with it.
 pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
     if text.len() > MAX_FILE_BYTES {
-        let message = format!("a policy file has at most {} MiB", MAX_FILE_BYTES >> 20);
+        let message = too_large();
         return Err(without_place(
             name,
             message,
@@ -77,7 +100,7 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let source = Source::new(name, text);
     let report = Report::new(&source);
-    let policy = read(text, &report);
+    let policy = read_policy(text, &report);
     let (problems, has_errors) = report.finish();
     match policy {
         Some(policy) if !has_errors => Ok(Loaded {
@@ -88,7 +111,7 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
     }
 }
 
-fn read(text: &str, report: &Report<'_>) -> Option<Policy> {
+fn read_policy(text: &str, report: &Report<'_>) -> Option<Policy> {
     let tree = yaml::parse(text, report)?;
     let file = if tree.is_null() {
         PolicyFile::default()

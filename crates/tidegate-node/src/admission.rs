@@ -135,7 +135,7 @@ impl Drop for Hold {
         let now = self
             .clock
             .as_ref()
-            .map_or(Timestamp::EPOCH, |clock| clock.now());
+            .map_or(Timestamp::EPOCH, Clock::now);
         for (enforcer, receipt) in self.taken.drain(..) {
             let returned = enforcer.give_back(receipt, now);
             debug_assert!(

@@ -10,9 +10,9 @@
 //! use tidegate_node::Node;
 //!
 //! let loaded = tidegate_policy::parse("policy.yaml", tidegate_policy::DEFAULT)?;
-//! let node = Node::new(loaded.policy, Arc::new(SystemClock::new()));
+//! let node = Node::new(loaded.policy, Arc::new(SystemClock::new()))?;
 //! assert_eq!(node.snapshot().limits().len(), 1);
-//! # Ok::<(), tidegate_policy::Problems>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod admission;

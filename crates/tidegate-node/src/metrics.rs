@@ -8,6 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use tidegate::store::StoreStats;
 
 use crate::counts::Outcome;
 use crate::enforced_limit::EnforcedLimit;
@@ -87,10 +88,7 @@ impl Collector for NodeMetrics {
     }
 }
 
-fn encode_limits(
-    encoder: &mut DescriptorEncoder<'_>,
-    limits: &[Arc<EnforcedLimit>],
-) -> fmt::Result {
+fn encode_limits(encoder: &mut DescriptorEncoder<'_>, limits: &[Arc<EnforcedLimit>]) -> fmt::Result {
     let (name, help) = Metric::Decisions.name_and_help();
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for limit in limits {
@@ -103,46 +101,41 @@ fn encode_limits(
             count.encode(family.encode_family(&labels)?)?;
         }
     }
-    let gauges: [(Metric, fn(&EnforcedLimit) -> u64); 2] = [
-        (Metric::StoreKeys, |limit| limit.store_stats().keys as u64),
-        (Metric::StoreMaxKeys, |limit| {
-            limit.store_stats().max_keys as u64
-        }),
-    ];
-    for (metric, read) in gauges {
-        let (name, help) = metric.name_and_help();
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for limit in limits {
-            let labels = [("limit", label(limit.name()))];
-            ConstGauge::new(read(limit)).encode(family.encode_family(&labels)?)?;
-        }
-    }
+    encode_each(encoder, Metric::StoreKeys, limits, |stats| stats.keys as u64)?;
+    encode_each(encoder, Metric::StoreMaxKeys, limits, |stats| stats.max_keys as u64)?;
+    encode_each(encoder, Metric::StorePermitsReleased, limits, |stats| stats.permits_released)?;
+    encode_each(encoder, Metric::StoreOverflowed, limits, |stats| stats.overflowed)?;
     let (name, help) = Metric::StoreEvictions.name_and_help();
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for limit in limits {
         let stats = limit.store_stats();
-        for (kind, count) in [
-            ("drained", stats.evicted_drained),
-            ("active", stats.evicted_active),
-        ] {
+        for (kind, count) in [("drained", stats.evicted_drained), ("active", stats.evicted_active)]
+        {
             let labels = [("limit", label(limit.name())), ("kind", kind)];
             ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
         }
     }
-    let counters: [(Metric, fn(&EnforcedLimit) -> u64); 2] = [
-        (Metric::StorePermitsReleased, |limit| {
-            limit.store_stats().permits_released
-        }),
-        (Metric::StoreOverflowed, |limit| {
-            limit.store_stats().overflowed
-        }),
-    ];
-    for (metric, read) in counters {
-        let (name, help) = metric.name_and_help();
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for limit in limits {
-            let labels = [("limit", label(limit.name()))];
-            ConstCounter::new(read(limit)).encode(family.encode_family(&labels)?)?;
+    Ok(())
+}
+
+fn encode_each(
+    encoder: &mut DescriptorEncoder<'_>,
+    metric: Metric,
+    limits: &[Arc<EnforcedLimit>],
+    read: impl Fn(StoreStats) -> u64,
+) -> fmt::Result {
+    let (name, help) = metric.name_and_help();
+    let kind = match metric {
+        Metric::StoreKeys | Metric::StoreMaxKeys => MetricType::Gauge,
+        _ => MetricType::Counter,
+    };
+    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+    for limit in limits {
+        let labels = [("limit", label(limit.name()))];
+        let encoder = family.encode_family(&labels)?;
+        match kind {
+            MetricType::Gauge => ConstGauge::new(read(limit.store_stats())).encode(encoder)?,
+            _ => ConstCounter::new(read(limit.store_stats())).encode(encoder)?,
         }
     }
     Ok(())

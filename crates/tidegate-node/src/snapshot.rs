@@ -116,9 +116,9 @@ impl Snapshot {
                         hash,
                     };
                     if limit.rule().shadow {
-                        shadow.push(met)
+                        shadow.push(met);
                     } else {
-                        enforced.push(met)
+                        enforced.push(met);
                     }
                 }
             }
@@ -136,11 +136,11 @@ impl Snapshot {
         decide_enforced(&enforced, call, &mut admission);
         decide_shadow(&shadow, call, &mut admission);
         admission.count();
-        if !admission.delay().is_zero() {
+        if admission.delay().is_zero() {
+            admission.hold.go_ahead();
+        } else {
             // A wait that is given up gives back, and rates want to know when.
             admission.hold.clock = Some(Arc::clone(&self.clock));
-        } else {
-            admission.hold.go_ahead();
         }
         admission
     }

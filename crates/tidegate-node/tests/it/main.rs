@@ -1,0 +1,5 @@
+//! The node through its public face.
+
+mod decide;
+mod reload;
+mod request;

@@ -1,0 +1,134 @@
+//! Answers of the gateway's own: refusals and problems. And the limits' say in any answer.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Body, Incoming};
+use tidegate_http::{PROBLEM_JSON, Problem, headers};
+use tidegate_node::Admission;
+
+use crate::body::{BodyTimeouts, ResponseBody};
+use crate::client::Client;
+use crate::settings::Settings;
+
+/// An answer that has not been tied to a client connection yet.
+pub(crate) type Local = Response<Bytes>;
+
+/// The longest body of an answered request that is read to keep the connection.
+const MAX_DISCARD: u64 = 64 * 1024;
+
+/// A problem as an answer.
+pub(crate) fn problem(problem: &Problem<'_>) -> Local {
+    let mut response = Response::new(Bytes::from(problem.to_json()));
+    *response.status_mut() = problem.status();
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+    response
+}
+
+/// The refusal of a request by its limits.
+pub(crate) fn refusal(admission: &Admission<'_>, fields: LimitFields) -> Local {
+    let Some(told) = admission.told() else {
+        return problem(&Problem::of(StatusCode::TOO_MANY_REQUESTS));
+    };
+    let denied = admission
+        .applied()
+        .iter()
+        .filter(|applied| applied.decision.is_denied());
+    let mut response = problem(&Problem::quota_exceeded(
+        StatusCode::TOO_MANY_REQUESTS,
+        denied.map(|applied| applied.limit.name()),
+        told.limit.name(),
+        &told.decision,
+    ));
+    fields.add_to(response.headers_mut());
+    if let Some(seconds) = headers::retry_after(&told.decision) {
+        response.headers_mut().insert(RETRY_AFTER, seconds);
+    }
+    response
+}
+
+/// What the limits that a request met say in the header of its answer.
+#[derive(Debug, Default)]
+pub(crate) struct LimitFields {
+    rate_limit: Option<(HeaderValue, Option<HeaderValue>)>,
+    x_rate_limit: Option<[(HeaderName, HeaderValue); 3]>,
+}
+
+impl LimitFields {
+    pub(crate) fn of(admission: &Admission<'_>, settings: &Settings) -> Self {
+        let Some(told) = admission.told() else {
+            return Self::default();
+        };
+        let rate_limit = settings.rate_limit_headers.then(|| {
+            let policies = admission
+                .policies()
+                .map(|(name, algorithm, _)| (name, algorithm));
+            let rate_limit = headers::rate_limit(told.limit.name(), &told.decision);
+            (rate_limit, headers::rate_limit_policy(policies))
+        });
+        let x_rate_limit = settings
+            .x_rate_limit_headers
+            .then(|| headers::x_rate_limit(&told.decision));
+        Self {
+            rate_limit,
+            x_rate_limit,
+        }
+    }
+
+    /// Adds the fields to an answer. `RateLimit` and `RateLimit-Policy` are lists: an upstream
+    /// that limits too keeps its say.
+    pub(crate) fn add_to(self, answer: &mut HeaderMap) {
+        if let Some((rate_limit, policy)) = self.rate_limit {
+            answer.append(headers::RATE_LIMIT, rate_limit);
+            if let Some(policy) = policy {
+                answer.append(headers::RATE_LIMIT_POLICY, policy);
+            }
+        }
+        for (name, value) in self.x_rate_limit.into_iter().flatten() {
+            answer.insert(name, value);
+        }
+    }
+}
+
+/// Ties an answer to the connection that it goes out on.
+pub(crate) fn finish(client: &Rc<Client>, local: Local) -> Response<ResponseBody> {
+    let timeouts = client.core.timeouts();
+    let timeouts = BodyTimeouts {
+        piece: timeouts.response,
+        idle: timeouts.idle,
+    };
+    local.map(|bytes| ResponseBody::full(bytes, Rc::clone(client), timeouts))
+}
+
+/// Sees to the body of a request that is answered without it.
+///
+/// A small one is read and dropped, so that the connection can be used again; that has the
+/// time until the connection counts as idle. A longer one, or one that the client has not
+/// begun to send (`Expect: 100-continue`), ends the connection after the answer, which says so.
+pub(crate) fn discard(client: &Rc<Client>, body: Incoming, answer: &mut Response<ResponseBody>) {
+    if body.is_end_stream() {
+        return;
+    }
+    if body.size_hint().lower() > MAX_DISCARD {
+        answer
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+        client.linger.set(true);
+        return;
+    }
+    let client = Rc::clone(client);
+    tokio::task::spawn_local(async move {
+        let mut body = Limited::new(body, MAX_DISCARD as usize);
+        while let Some(frame) = body.frame().await {
+            if frame.is_err() {
+                client.linger.set(true);
+                break;
+            }
+        }
+    });
+}

@@ -1,0 +1,191 @@
+//! Bodies on their way through: streamed, never collected.
+
+use std::fmt;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tidegate_node::Hold;
+
+use crate::client::Client;
+use crate::upstream::Lease;
+use crate::watch::Phase;
+
+/// A request's body on its way to the upstream.
+#[derive(Debug)]
+pub(crate) struct RequestBody {
+    incoming: Incoming,
+    client: Rc<Client>,
+    /// How long the upstream may take from the last piece on.
+    timeout: Duration,
+}
+
+impl RequestBody {
+    pub(crate) fn new(incoming: Incoming, client: Rc<Client>, timeout: Duration) -> Self {
+        Self {
+            incoming,
+            client,
+            timeout,
+        }
+    }
+
+    pub(crate) fn into_incoming(self) -> Incoming {
+        self.incoming
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = self.get_mut();
+        let frame = Pin::new(&mut this.incoming).poll_frame(context);
+        this.client
+            .watch
+            .upload_moved(frame.is_ready(), this.timeout);
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
+
+/// A response's body on its way to the client, and what lasts as long as it does: the
+/// upstream connection, and the places that the request holds under its limits.
+///
+/// Dropped when the response has been handed over, or when the client has gone.
+pub(crate) struct ResponseBody {
+    kind: Kind,
+    /// Given back when this is dropped.
+    hold: Hold,
+    client: Rc<Client>,
+    timeouts: BodyTimeouts,
+}
+
+/// How long a response may rest, and the connection after it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyTimeouts {
+    pub(crate) piece: Duration,
+    pub(crate) idle: Duration,
+}
+
+enum Kind {
+    Full(Bytes),
+    Upstream { incoming: Incoming, lease: Lease },
+    Done,
+}
+
+impl ResponseBody {
+    /// Bytes of our own.
+    pub(crate) fn full(bytes: Bytes, client: Rc<Client>, timeouts: BodyTimeouts) -> Self {
+        Self {
+            kind: Kind::Full(bytes),
+            hold: Hold::default(),
+            client,
+            timeouts,
+        }
+    }
+
+    /// What an upstream sends.
+    pub(crate) fn upstream(
+        incoming: Incoming,
+        lease: Lease,
+        client: Rc<Client>,
+        timeouts: BodyTimeouts,
+    ) -> Self {
+        client.watch.expect(Phase::Body, timeouts.piece);
+        Self {
+            kind: Kind::Upstream { incoming, lease },
+            hold: Hold::default(),
+            client,
+            timeouts,
+        }
+    }
+
+    /// Keeps `hold` until the body has ended.
+    pub(crate) fn keep(&mut self, hold: Hold) {
+        self.hold = hold;
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = self.get_mut();
+        match &mut this.kind {
+            Kind::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                this.kind = Kind::Done;
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+            Kind::Upstream { incoming, lease } => {
+                let frame = lease.connection().poll_body(incoming, context);
+                match &frame {
+                    Poll::Ready(Some(Ok(_))) => {
+                        this.client.watch.expect(Phase::Body, this.timeouts.piece);
+                    }
+                    Poll::Ready(Some(Err(error))) => {
+                        this.client.core.counters.upstream_broken.add(1);
+                        tracing::debug!(%error, "an upstream broke off within its response");
+                    }
+                    Poll::Ready(None) | Poll::Pending => {}
+                }
+                frame
+            }
+            Kind::Done => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Full(bytes) => bytes.is_empty(),
+            Kind::Upstream { incoming, .. } => incoming.is_end_stream(),
+            Kind::Done => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Upstream { incoming, .. } => incoming.size_hint(),
+            Kind::Done => SizeHint::with_exact(0),
+        }
+    }
+}
+
+impl Drop for ResponseBody {
+    fn drop(&mut self) {
+        let watch = &self.client.watch;
+        watch.expect(Phase::Idle, self.timeouts.idle);
+        if let Kind::Upstream { incoming, lease } = std::mem::replace(&mut self.kind, Kind::Done) {
+            // Before the connection is looked at: it is of no use while somebody reads from it.
+            drop(incoming);
+            lease.give_back(watch.now());
+        }
+    }
+}
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseBody")
+            .field("end", &self.is_end_stream())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,307 @@
+//! One core: a thread with a runtime, its listeners, and all that its connections share.
+//!
+//! Nothing here is shared with another core but the node and the count of connections.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use hyper::server::conn::http1;
+use tidegate_node::{Node, Snapshot, Timer};
+use tidegate_policy::Gateway;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::client;
+use crate::counters::CoreCounters;
+use crate::settings::{Settings, Timeouts};
+use crate::upstream::Server;
+
+/// What all connections of a core use.
+pub(crate) struct Core {
+    pub(crate) node: Arc<Node>,
+    pub(crate) timer: Arc<dyn Timer>,
+    pub(crate) counters: Arc<CoreCounters>,
+    pub(crate) http: http1::Builder,
+    /// Wakes all connections when the gateway stops.
+    pub(crate) stop: Notify,
+    stopping: Cell<bool>,
+    settings: RefCell<Rc<Settings>>,
+    timeouts: Cell<Timeouts>,
+    servers: RefCell<HashMap<Box<str>, Rc<Server>>>,
+    /// Places for client connections, of all cores.
+    places: Arc<Semaphore>,
+    open: Cell<usize>,
+    /// Says that the last connection has closed.
+    empty: Notify,
+}
+
+impl Core {
+    /// How long `accept` rests after the process has run out of something.
+    const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+    /// How often pools are looked through.
+    const SWEEP: Duration = Duration::from_secs(5);
+
+    pub(crate) fn new(
+        gateway: &Gateway,
+        node: Arc<Node>,
+        timer: Arc<dyn Timer>,
+        counters: Arc<CoreCounters>,
+        places: Arc<Semaphore>,
+    ) -> Rc<Self> {
+        let servers = RefCell::default();
+        let settings = {
+            let snapshot = node.snapshot();
+            Settings::new(snapshot.revision(), snapshot.policy(), |address| {
+                server(&servers, address, &counters)
+            })
+        };
+        Rc::new(Self {
+            node,
+            timer,
+            counters,
+            http: http(gateway),
+            stop: Notify::new(),
+            stopping: Cell::new(false),
+            timeouts: Cell::new(settings.timeouts),
+            settings: RefCell::new(Rc::new(settings)),
+            servers,
+            places,
+            open: Cell::new(0),
+            empty: Notify::new(),
+        })
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    /// The timeouts of the newest policy that a request has met.
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        self.timeouts.get()
+    }
+
+    /// What goes with `snapshot`.
+    pub(crate) fn settings_of(&self, snapshot: &Snapshot) -> Rc<Settings> {
+        let current = self.settings.borrow();
+        if current.revision == snapshot.revision() {
+            return Rc::clone(&current);
+        }
+        drop(current);
+        self.renew(snapshot)
+    }
+
+    #[cold]
+    fn renew(&self, snapshot: &Snapshot) -> Rc<Settings> {
+        let settings = Settings::new(snapshot.revision(), snapshot.policy(), |address| {
+            server(&self.servers, address, &self.counters)
+        });
+        let settings = Rc::new(settings);
+        self.timeouts.set(settings.timeouts);
+        *self.settings.borrow_mut() = Rc::clone(&settings);
+        // Servers that no upstream has any more go, with their connections.
+        self.servers
+            .borrow_mut()
+            .retain(|_, server| Rc::strong_count(server) > 1);
+        settings
+    }
+
+    /// Serves until `stop` ends; then finishes what is in flight, for at most `grace`.
+    pub(crate) async fn run(
+        self: Rc<Self>,
+        listeners: Vec<std::net::TcpListener>,
+        stop: impl Future<Output = ()>,
+        grace: Duration,
+    ) -> io::Result<()> {
+        let mut accepting = Vec::new();
+        for listener in listeners {
+            let listener = TcpListener::from_std(listener)?;
+            accepting.push(tokio::task::spawn_local(Rc::clone(&self).accept(listener)));
+        }
+        let sweeping = tokio::task::spawn_local(Rc::clone(&self).sweep());
+        stop.await;
+        self.stopping.set(true);
+        self.stop.notify_waiters();
+        for accepting in accepting {
+            // It accepts what the kernel has already let in, and ends.
+            let _ = accepting.await;
+        }
+        let all_closed = async {
+            while self.open.get() > 0 {
+                self.empty.notified().await;
+            }
+        };
+        if tokio::time::timeout(grace, all_closed).await.is_err() {
+            tracing::warn!(
+                open = self.open.get(),
+                "connections are cut off: they took too long"
+            );
+        }
+        sweeping.abort();
+        Ok(())
+    }
+
+    async fn accept(self: Rc<Self>, listener: TcpListener) {
+        while let Some(accepted) = self.next_connection(&listener).await {
+            match accepted {
+                Ok((stream, peer)) => {
+                    // A place first: while there is none, connections wait in the kernel.
+                    let Some(place) = self.place().await else {
+                        return;
+                    };
+                    self.counters.connections_accepted.add(1);
+                    let open = Open::new(Rc::clone(&self), place);
+                    let core = Rc::clone(&self);
+                    tokio::task::spawn_local(async move {
+                        let _open = open;
+                        client::serve(core, stream, peer).await;
+                    });
+                }
+                Err(error) => {
+                    self.counters.accept_errors.add(1);
+                    tracing::warn!(%error, "cannot accept connections");
+                    tokio::time::sleep(Self::ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// The next connection; `None` when the gateway stops and no more are waiting.
+    async fn next_connection(
+        &self,
+        listener: &TcpListener,
+    ) -> Option<io::Result<(TcpStream, SocketAddr)>> {
+        let mut stop = std::pin::pin!(self.stop.notified());
+        std::future::poll_fn(|context| {
+            let accepted = loop {
+                match listener.poll_accept(context) {
+                    Poll::Ready(Err(error)) if is_of_one_connection(&error) => {}
+                    accepted => break accepted,
+                }
+            };
+            match accepted {
+                Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
+                Poll::Pending if self.is_stopping() => Poll::Ready(None),
+                Poll::Pending => {
+                    let _ = stop.as_mut().poll(context);
+                    if self.is_stopping() {
+                        Poll::Ready(None)
+                    } else {
+                        Poll::Pending
+                    }
+                }
+            }
+        })
+        .await
+    }
+
+    /// A place for one more connection; `None` when the gateway stops.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return Some(place);
+        }
+        let mut stop = std::pin::pin!(self.stop.notified());
+        let mut free = std::pin::pin!(Arc::clone(&self.places).acquire_owned());
+        std::future::poll_fn(|context| {
+            if let Poll::Ready(place) = free.as_mut().poll(context) {
+                return Poll::Ready(place.ok());
+            }
+            match stop.as_mut().poll(context) {
+                _ if self.is_stopping() => Poll::Ready(None),
+                Poll::Ready(()) | Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    async fn sweep(self: Rc<Self>) {
+        loop {
+            tokio::time::sleep(Self::SWEEP).await;
+            let servers: Vec<_> = self.servers.borrow().values().cloned().collect();
+            for server in servers {
+                server.sweep(Instant::now());
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core")
+            .field("open", &self.open.get())
+            .finish_non_exhaustive()
+    }
+}
+
+fn http(gateway: &Gateway) -> http1::Builder {
+    /// What hyper reads without an allocation per request.
+    const FREE_HEADERS: usize = 100;
+    let mut http = http1::Builder::new();
+    // Deadlines are the watch's.
+    http.header_read_timeout(None)
+        .max_header_size(gateway.max_header_bytes);
+    if gateway.max_headers > FREE_HEADERS {
+        http.max_headers(gateway.max_headers);
+    }
+    http
+}
+
+fn server(
+    servers: &RefCell<HashMap<Box<str>, Rc<Server>>>,
+    address: &str,
+    counters: &Arc<CoreCounters>,
+) -> Rc<Server> {
+    let mut servers = servers.borrow_mut();
+    if let Some(server) = servers.get(address) {
+        return Rc::clone(server);
+    }
+    let server = Rc::new(Server::new(address, Arc::clone(counters)));
+    servers.insert(Box::from(address), Rc::clone(&server));
+    server
+}
+
+/// Errors of `accept` that are the connection's, not ours: the next one may be fine.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
+    )
+}
+
+/// A client connection that is open; counts it out again whatever happens to it.
+struct Open {
+    core: Rc<Core>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Open {
+    fn new(core: Rc<Core>, place: OwnedSemaphorePermit) -> Self {
+        core.counters.connections_open.add(1);
+        core.open.set(core.open.get() + 1);
+        Self {
+            core,
+            _place: place,
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let core = &self.core;
+        core.counters.connections_open.subtract(1);
+        if std::thread::panicking() {
+            core.counters.panics.add(1);
+        }
+        core.open.set(core.open.get() - 1);
+        if core.open.get() == 0 {
+            core.empty.notify_one();
+        }
+    }
+}

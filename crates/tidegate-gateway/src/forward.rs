@@ -1,0 +1,129 @@
+//! What changes in the header of a message that passes through.
+//!
+//! Fields of one hop end here (RFC 9110 section 7.6.1), in both directions. The request says
+//! for whom it comes: `X-Forwarded-For` gains the peer, `X-Forwarded-Proto` and `-Host` say what
+//! the client used; what an untrusted peer claims in them, or in their relatives, is dropped.
+//! `Host` stays as it came. No `Via` is added: it would tell upstreams that they talk to a
+//! proxy, upon which some (nginx, by default) stop compressing.
+
+use http::header::{
+    CONNECTION, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use tidegate_http::client_address::X_FORWARDED_FOR;
+
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+/// Fields that nobody may have removed by naming them in `Connection`: without them the message
+/// would mean something else.
+const KEPT: [HeaderName; 2] = [HOST, http::header::CONTENT_LENGTH];
+
+/// Removes the fields that end at this hop, from a request or a response.
+pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    // Most messages have none: look before anything is collected.
+    if !headers.keys().any(is_hop_by_hop) {
+        return;
+    }
+    let mut doomed: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| is_hop_by_hop(name))
+        .cloned()
+        .collect();
+    for value in headers.get_all(CONNECTION) {
+        let tokens = value.as_bytes().split(|&byte| byte == b',');
+        let names = tokens.filter_map(|token| HeaderName::from_bytes(token.trim_ascii()).ok());
+        doomed.extend(names.filter(|name| !KEPT.contains(name)));
+    }
+    for name in doomed {
+        headers.remove(name);
+    }
+}
+
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    *name == CONNECTION
+        || *name == TRANSFER_ENCODING
+        || *name == TE
+        || *name == UPGRADE
+        || *name == PROXY_AUTHENTICATE
+        || *name == PROXY_AUTHORIZATION
+        // The gateway itself answers with 100 when it reads the body.
+        || *name == EXPECT
+        || matches!(name.as_str(), "keep-alive" | "proxy-connection" | "http2-settings")
+}
+
+/// For whom a request comes.
+#[derive(Debug)]
+pub(crate) struct Origin<'a> {
+    /// The peer's address, as text.
+    pub(crate) peer: &'a HeaderValue,
+    /// Whether the peer is a trusted proxy.
+    pub(crate) trusted: bool,
+}
+
+/// Turns the header of a request as it came into that of the request which is sent on.
+pub(crate) fn rewrite_request(uri: &mut Uri, headers: &mut HeaderMap, origin: &Origin<'_>) {
+    strip_hop_by_hop(headers);
+    take_authority(uri, headers);
+    if !origin.trusted {
+        drop_claims(headers);
+    }
+    let peer = match headers.contains_key(X_FORWARDED_FOR) {
+        true => joined(headers, origin.peer),
+        false => origin.peer.clone(),
+    };
+    headers.insert(X_FORWARDED_FOR, peer);
+    headers
+        .entry(X_FORWARDED_PROTO)
+        .or_insert(HeaderValue::from_static("http"));
+    if let Some(host) = headers.get(HOST).cloned() {
+        headers.entry(X_FORWARDED_HOST).or_insert(host);
+    }
+}
+
+/// Of an absolute-form target the authority becomes `Host` (RFC 9112 section 3.2.2), and the
+/// rest is the target.
+fn take_authority(uri: &mut Uri, headers: &mut HeaderMap) {
+    let Some(authority) = uri.authority() else {
+        return;
+    };
+    let host = authority.as_str().rsplit('@').next().unwrap_or_default();
+    if let Ok(host) = HeaderValue::from_str(host) {
+        headers.insert(HOST, host);
+    }
+    let target = uri.path_and_query().cloned();
+    let target = target.unwrap_or_else(|| PathAndQuery::from_static("/"));
+    *uri = Uri::from(target);
+}
+
+/// Drops what only a trusted proxy may say of the client.
+fn drop_claims(headers: &mut HeaderMap) {
+    let is_claim = |name: &HeaderName| {
+        *name == FORWARDED
+            || name.as_str() == "x-real-ip"
+            || name.as_str().starts_with("x-forwarded-")
+    };
+    if headers.keys().any(is_claim) {
+        let claims: Vec<_> = headers
+            .keys()
+            .filter(|name| is_claim(name))
+            .cloned()
+            .collect();
+        for name in claims {
+            headers.remove(name);
+        }
+    }
+}
+
+/// All lines of `X-Forwarded-For` and the peer, as one.
+fn joined(headers: &HeaderMap, peer: &HeaderValue) -> HeaderValue {
+    let mut line = Vec::new();
+    for value in headers.get_all(X_FORWARDED_FOR) {
+        line.extend_from_slice(value.as_bytes());
+        line.extend_from_slice(b", ");
+    }
+    line.extend_from_slice(peer.as_bytes());
+    HeaderValue::from_bytes(&line).expect("values joined with a comma are a value")
+}

@@ -1,0 +1,214 @@
+//! The gateway as a whole: bound, then run.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroUsize;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tidegate_node::{Node, Timer};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::{Semaphore, oneshot, watch};
+
+use crate::core::Core;
+use crate::counters::Counters;
+use crate::listener::listen;
+
+/// The reverse proxy.
+#[derive(Debug)]
+pub struct Gateway;
+
+/// A gateway that listens, and answers as soon as it is [run](Self::run).
+pub struct Bound {
+    config: tidegate_policy::Gateway,
+    node: Arc<Node>,
+    timer: Arc<dyn Timer>,
+    addresses: Vec<SocketAddr>,
+    /// The sockets of each core.
+    listeners: Vec<Vec<TcpListener>>,
+    counters: Counters,
+}
+
+impl Gateway {
+    /// Listens on the addresses of `config`, for as many cores as the process may use.
+    ///
+    /// Addresses to listen on, the bounds of a request's header, the number of connections and
+    /// the time to shut down are taken from `config` and stay; everything else follows the
+    /// policy of `node`. Delays that limits impose are waited out on `timer`, which goes with
+    /// the clock of `node`.
+    ///
+    /// # Errors
+    /// What the kernel says, with the address; [`io::ErrorKind::AddrInUse`] if somebody listens
+    /// there already, even if both would share (`SO_REUSEPORT`).
+    pub fn bind(
+        config: &tidegate_policy::Gateway,
+        node: Arc<Node>,
+        timer: Arc<dyn Timer>,
+    ) -> io::Result<Bound> {
+        let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        Self::bind_on(config, node, timer, cores)
+    }
+
+    /// The same, for so many cores.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind).
+    pub fn bind_on(
+        config: &tidegate_policy::Gateway,
+        node: Arc<Node>,
+        timer: Arc<dyn Timer>,
+        cores: NonZeroUsize,
+    ) -> io::Result<Bound> {
+        let cores = cores.get();
+        let mut addresses = Vec::with_capacity(config.listen.len());
+        let mut listeners: Vec<_> = (0..cores).map(|_| Vec::new()).collect();
+        for &address in &config.listen {
+            let explain = |error: io::Error| {
+                io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+            };
+            let of_cores = listen(address, cores).map_err(explain)?;
+            addresses.push(of_cores[0].local_addr().map_err(explain)?);
+            for (core, listener) in listeners.iter_mut().zip(of_cores) {
+                core.push(listener);
+            }
+        }
+        let counters = Counters::new(cores);
+        Ok(Bound {
+            config: config.clone(),
+            node,
+            timer,
+            addresses,
+            listeners,
+            counters,
+        })
+    }
+}
+
+impl Bound {
+    /// Where it listens: the addresses of its policy, with the port that was found for port 0.
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What it counts, to be read while it runs.
+    pub fn counters(&self) -> Counters {
+        self.counters.clone()
+    }
+
+    /// Serves until `shutdown` ends. Then it stops accepting, closes idle connections, lets
+    /// requests in flight end for as long as the policy's shutdown timeout, and returns.
+    ///
+    /// # Errors
+    /// If a core cannot start, or has died; the others are stopped then.
+    ///
+    /// # Cancel safety
+    /// Dropping the future shuts the gateway down in the background.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+        let (stop, stopped) = watch::channel(false);
+        let places = Arc::new(Semaphore::new(self.config.max_connections));
+        let mut cores = Vec::new();
+        for (index, listeners) in self.listeners.into_iter().enumerate() {
+            let seed = Seed {
+                config: self.config.clone(),
+                node: Arc::clone(&self.node),
+                timer: Arc::clone(&self.timer),
+                counters: self.counters.clone(),
+                places: Arc::clone(&places),
+                index,
+            };
+            cores.push(seed.start(listeners, stopped.clone())?);
+        }
+        drop(stopped);
+        let mut ended = std::pin::pin!(all(cores));
+        tokio::select! {
+            result = &mut ended => return result,
+            () = shutdown => {}
+        }
+        stop.send_replace(true);
+        ended.await
+    }
+}
+
+impl fmt::Debug for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bound")
+            .field("addresses", &self.addresses)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Waits for all cores, or for the first that fails.
+async fn all(mut cores: Vec<oneshot::Receiver<io::Result<()>>>) -> io::Result<()> {
+    poll_fn(|context| {
+        let mut failure = Ok(());
+        cores.retain_mut(|core| match Pin::new(core).poll(context) {
+            Poll::Pending => true,
+            Poll::Ready(Ok(Ok(()))) => false,
+            Poll::Ready(Ok(Err(error))) => {
+                failure = Err(error);
+                false
+            }
+            Poll::Ready(Err(_)) => {
+                failure = Err(io::Error::other("a core of the gateway has died"));
+                false
+            }
+        });
+        if failure.is_err() || cores.is_empty() {
+            Poll::Ready(failure)
+        } else {
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+/// What a core is made of, on its own thread.
+struct Seed {
+    config: tidegate_policy::Gateway,
+    node: Arc<Node>,
+    timer: Arc<dyn Timer>,
+    counters: Counters,
+    places: Arc<Semaphore>,
+    index: usize,
+}
+
+impl Seed {
+    /// Starts the thread; the receiver says how it ended.
+    fn start(
+        self,
+        listeners: Vec<TcpListener>,
+        stopped: watch::Receiver<bool>,
+    ) -> io::Result<oneshot::Receiver<io::Result<()>>> {
+        let (end, ended) = oneshot::channel();
+        std::thread::Builder::new()
+            .name(format!("gateway-{}", self.index))
+            .spawn(move || {
+                // Nobody listens any more if the gateway's future has been dropped.
+                let _ = end.send(self.run(listeners, stopped));
+            })?;
+        Ok(ended)
+    }
+
+    fn run(
+        self,
+        listeners: Vec<TcpListener>,
+        mut stopped: watch::Receiver<bool>,
+    ) -> io::Result<()> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build_local(LocalOptions::default())?;
+        let counters = self.counters.core(self.index);
+        let core = Core::new(&self.config, self.node, self.timer, counters, self.places);
+        let stop = async move {
+            // An error says that the sender has gone: that is a stop as well.
+            let _ = stopped.wait_for(|&stop| stop).await;
+        };
+        runtime.block_on(core.run(listeners, stop, self.config.shutdown_timeout))?;
+        runtime.shutdown_timeout(Duration::ZERO);
+        Ok(())
+    }
+}

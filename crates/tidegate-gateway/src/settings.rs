@@ -1,0 +1,78 @@
+//! One version of the policy, as one core uses it.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tidegate_http::TrustedProxies;
+use tidegate_policy::{Gateway, Policy};
+
+use crate::upstream::{Server, Upstream};
+
+/// What requests and connections look up; rebuilt when the policy has been reloaded.
+///
+/// Addresses to listen on, the bounds of a request's header and the number of connections are
+/// those of the policy that the gateway was started with.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) revision: u64,
+    pub(crate) trusted: TrustedProxies,
+    pub(crate) upstreams: Box<[Rc<Upstream>]>,
+    pub(crate) rate_limit_headers: bool,
+    pub(crate) x_rate_limit_headers: bool,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) max_headers: usize,
+}
+
+/// How long a connection may wait for what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeouts {
+    pub(crate) header: Duration,
+    pub(crate) idle: Duration,
+    pub(crate) connect: Duration,
+    pub(crate) response: Duration,
+    /// No longer than the shortest of the above, but for a lower bound that keeps connections
+    /// from looking at the clock all the time.
+    pub(crate) tick: Duration,
+}
+
+impl Settings {
+    pub(crate) fn new(
+        revision: u64,
+        policy: &Policy,
+        mut server: impl FnMut(&str) -> Rc<Server>,
+    ) -> Self {
+        let default = Gateway::default();
+        let gateway = policy.gateway.as_ref().unwrap_or(&default);
+        let upstreams = policy.upstreams.iter();
+        Self {
+            revision,
+            trusted: TrustedProxies::new(gateway.trusted_proxies.iter().copied()),
+            upstreams: upstreams
+                .map(|one| Rc::new(Upstream::new(one, &mut server)))
+                .collect(),
+            rate_limit_headers: gateway.rate_limit_headers,
+            x_rate_limit_headers: gateway.x_rate_limit_headers,
+            timeouts: Timeouts::of(gateway),
+            max_headers: gateway.max_headers,
+        }
+    }
+}
+
+impl Timeouts {
+    /// Shorter timeouts than this are kept less exactly than the others.
+    const MIN_TICK: Duration = Duration::from_millis(10);
+
+    fn of(gateway: &Gateway) -> Self {
+        let header = gateway.header_timeout;
+        let idle = gateway.idle_timeout;
+        let response = gateway.response_timeout;
+        let tick = header.min(idle).min(response).max(Self::MIN_TICK);
+        Self {
+            header,
+            idle,
+            connect: gateway.connect_timeout,
+            response,
+            tick,
+        }
+    }
+}

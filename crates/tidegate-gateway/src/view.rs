@@ -1,0 +1,73 @@
+//! A request as the policy sees it.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use http::request::Parts;
+use tidegate_http::extract;
+use tidegate_policy::Request;
+
+/// An HTTP request, for routes and keys.
+///
+/// ```
+/// use tidegate_gateway::RequestView;
+/// use tidegate_policy::Request;
+///
+/// let (parts, ()) = http::Request::get("/a/%62?user=7").header("host", "example.com:8080")
+///     .body(())?
+///     .into_parts();
+/// let view = RequestView::new(&parts, Some("192.0.2.1".parse()?));
+/// assert_eq!(view.path(), "/a/b");
+/// assert_eq!(view.host(), Some("example.com"));
+/// assert_eq!(view.query("user").as_deref(), Some(&b"7"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct RequestView<'a> {
+    parts: &'a Parts,
+    client_ip: Option<IpAddr>,
+    host: Option<&'a str>,
+    path: Cow<'a, str>,
+}
+
+impl<'a> RequestView<'a> {
+    /// `parts`, sent by `client_ip` (found through trusted proxies already).
+    pub fn new(parts: &'a Parts, client_ip: Option<IpAddr>) -> Self {
+        Self {
+            parts,
+            client_ip,
+            host: extract::host(&parts.uri, &parts.headers),
+            path: extract::path(&parts.uri),
+        }
+    }
+}
+
+impl Request for RequestView<'_> {
+    fn client_ip(&self) -> Option<IpAddr> {
+        self.client_ip
+    }
+
+    fn method(&self) -> &str {
+        self.parts.method.as_str()
+    }
+
+    fn host(&self) -> Option<&str> {
+        self.host
+    }
+
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn header(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        extract::header(&self.parts.headers, name)
+    }
+
+    fn cookie(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        extract::cookie(&self.parts.headers, name)
+    }
+
+    fn query(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        extract::query(&self.parts.uri, name)
+    }
+}

@@ -67,10 +67,10 @@ impl Tree {
     }
 }
 
-/// Whether the file holds nothing but tests or benchmarks.
+/// Whether the file holds nothing but tests, benchmarks or examples.
 pub(crate) fn is_test(path: &str) -> bool {
     path.split('/')
-        .any(|folder| ["tests", "benches", "bench", "fuzz"].contains(&folder))
+        .any(|folder| ["tests", "benches", "bench", "examples", "fuzz"].contains(&folder))
         || path.ends_with("tests.rs")
         || path
             .rsplit('/')

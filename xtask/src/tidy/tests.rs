@@ -48,9 +48,15 @@ fn a_finding_says_where_what_and_what_to_do() {
 fn long_lines() {
     let (fits, long) = ("ä".repeat(100), "x".repeat(101));
     let url = format!("// https://{long}");
+    let table = format!("//! | {long} |");
     check(
         lines::line_length,
-        &[("a.rs", &fits), ("b.md", &long), ("c.rs", &url)],
+        &[
+            ("a.rs", &fits),
+            ("b.md", &long),
+            ("c.rs", &url),
+            ("d.rs", &table),
+        ],
         &[],
     );
     check(

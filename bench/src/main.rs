@@ -1,3 +1,48 @@
-//! Benchmarks: rival, floor and tidegate side by side.
+//! Benchmarks: rival, floor and tidegate side by side, in five paired runs.
+//!
+//! `cargo xtask bench [engine | memory | gateway] [FILTER]`. Each row prints the median of each
+//! side and the ratio of tidegate to its rival in each pair, lowest, median and highest. Rows
+//! that we lose stay in the table.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
-fn main() {}
+mod engine;
+mod floor;
+mod gateway;
+mod keys;
+mod memory;
+mod pairs;
+mod quanta_clock;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let which = args.next();
+    let filter = args.next().unwrap_or_default();
+    let result = match which.as_deref() {
+        None | Some("all") => {
+            engine::run("");
+            memory::run();
+            gateway::run()
+        }
+        Some("engine") => {
+            engine::run(&filter);
+            Ok(())
+        }
+        Some("memory") => {
+            memory::run();
+            Ok(())
+        }
+        // The process of its own in which one store's memory is measured.
+        Some("memory-of") => memory::measure(&filter),
+        Some("gateway") => gateway::run(),
+        Some(other) => Err(format!("no benchmark `{other}`: engine, memory or gateway")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            println!("{message}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn the_longest_wait_is_told_first() {
         let second = denied(Retry::After(Duration::from_secs(1)));
-        let minute = denied(Retry::After(Duration::from_secs(60)));
+        let minute = denied(Retry::After(Duration::from_mins(1)));
         let never = denied(Retry::Never);
         let release = denied(Retry::OnRelease);
         let verdict = Verdict::Allowed {

@@ -168,19 +168,17 @@ impl<C: Clock> KeyedLimiter<C> {
             return Err(QuotaError::NotARate);
         }
         let now = self.clock.now();
-        let renumbered = self.limit.renumbered(&[algorithm], max_keys);
-        self.limit = match renumbered.and_then(|mut limits| limits.pop()) {
-            Some(limit) => limit,
-            None => {
-                let mut limits = enforcers(&[algorithm], max_keys)?;
-                let limit = limits.pop().ok_or(QuotaError::MixedAlgorithms)?;
-                if let Some(old) = self.limit.drain() {
-                    limit.succeed(old);
-                    limit.adopt_all(now);
-                }
-                limit
-            }
-        };
+        if let Some(mut limits) = self.limit.renumbered(&[algorithm], max_keys) {
+            self.limit = limits.pop().ok_or(QuotaError::MixedAlgorithms)?;
+            return Ok(());
+        }
+        let mut limits = enforcers(&[algorithm], max_keys)?;
+        let limit = limits.pop().ok_or(QuotaError::MixedAlgorithms)?;
+        if let Some(old) = self.limit.drain() {
+            limit.succeed(old);
+            limit.adopt_all(now);
+        }
+        self.limit = limit;
         Ok(())
     }
 

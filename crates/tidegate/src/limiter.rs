@@ -95,7 +95,8 @@ impl<C: Clock> Limiter<C> {
         self.check_at(self.clock.now(), ask)
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "measured: see `AtomicCell::check`")]
+    #[inline(always)]
     fn check_at(&self, now: Timestamp, ask: &Ask) -> (Decision, Option<Receipt>) {
         match &self.limit {
             Kind::TokenBucket(limit) => limit.take(now, ask),

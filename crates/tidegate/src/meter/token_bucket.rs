@@ -68,19 +68,6 @@ impl TokenBucket<u64> {
     }
 }
 
-impl<W: Word> TokenBucket<W> {
-    #[inline]
-    fn answer(&self, verdict: Verdict, in_use: W, change: Option<Charge<W>>) -> Plan<Charge<W>> {
-        let decision = Decision {
-            verdict,
-            limit: self.burst,
-            remaining: self.capacity.minus(in_use).div_floor(self.cost),
-            reset_after: Duration::from_nanos(in_use.div_ceil(self.numerator)),
-        };
-        Plan { decision, change }
-    }
-}
-
 impl<W: Word> Meter for TokenBucket<W>
 where
     Tat<W>: State,
@@ -97,47 +84,48 @@ where
         let scaled_now = W::scaled(now, self.numerator);
         let full_at = state.0.max(scaled_now);
         let permits = ask.permits();
-        if permits == 0 {
-            let verdict = Verdict::Allowed {
-                delay: Duration::ZERO,
-            };
-            return self.answer(verdict, full_at.minus(scaled_now), None);
-        }
-        if permits > self.burst {
-            let verdict = Verdict::Denied {
-                retry: Retry::Never,
-            };
-            return self.answer(verdict, full_at.minus(scaled_now), None);
-        }
         let new = full_at.plus(W::of(self.cost).times(permits));
-        let in_use = new.minus(scaled_now);
-        let over = in_use.minus(self.capacity);
         // A caller that offers to wait takes permits that are yet to come. The last word of the
         // range is never reached: time saturates before it.
-        let wait = if over == W::default() {
-            0
+        let over = new.minus(scaled_now).minus(self.capacity);
+        let fits = permits <= self.burst
+            && over <= W::of(ask.max_delay_nanos()).times(self.numerator)
+            && new < W::LARGEST;
+        let wait = over.div_ceil(self.numerator);
+        let verdict = if permits == 0 {
+            Verdict::Allowed {
+                delay: Duration::ZERO,
+            }
+        } else if fits {
+            Verdict::Allowed {
+                delay: Duration::from_nanos(wait),
+            }
+        } else if permits > self.burst {
+            Verdict::Denied {
+                retry: Retry::Never,
+            }
         } else {
-            over.div_ceil(self.numerator)
+            let wait = wait.saturating_sub(ask.max_delay_nanos()).max(1);
+            Verdict::Denied {
+                retry: Retry::After(Duration::from_nanos(wait)),
+            }
         };
-        if wait > ask.max_delay_nanos() || new >= W::LARGEST {
-            let after = Duration::from_nanos(wait - ask.max_delay_nanos().min(wait - 1));
-            let verdict = Verdict::Denied {
-                retry: Retry::After(after),
-            };
-            return self.answer(verdict, full_at.minus(scaled_now), None);
-        }
-        let verdict = Verdict::Allowed {
-            delay: Duration::from_nanos(wait),
-        };
-        self.answer(
+        let taken = permits > 0 && fits;
+        let in_use = if taken { new } else { full_at }.minus(scaled_now);
+        let decision = Decision {
             verdict,
-            in_use,
-            Some(Charge {
+            limit: self.burst,
+            remaining: self.capacity.minus(in_use).div_floor(self.cost),
+            reset_after: Duration::from_nanos(in_use.div_ceil(self.numerator)),
+        };
+        Plan {
+            decision,
+            change: taken.then_some(Charge {
                 tat: new,
                 permits,
                 at: now,
             }),
-        )
+        }
     }
 
     #[inline]

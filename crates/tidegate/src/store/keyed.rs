@@ -184,12 +184,12 @@ impl<M: Meter> Keyed<M> {
         now: Timestamp,
         ask: &Ask,
     ) -> (Decision, Option<Receipt>) {
-        let mut told = None;
+        let mut told = Decision::NOT_ASKED;
         let receipt = self.hold(meter, key, now, ask, |decision| {
-            told = Some(decision);
+            told = decision;
             true
         });
-        (told.expect("hold always tells its decision"), receipt)
+        (told, receipt)
     }
 
     /// What [`check`](Self::check) would answer. Takes nothing; `remaining` and `reset_after`
@@ -323,7 +323,7 @@ impl<M: Meter> Keyed<M> {
         } else {
             let id = slot.meter();
             self.with_meter(id, |meter| {
-                meter.undo(&mut slot.state, receipt.taken(), now)
+                meter.undo(&mut slot.state, receipt.taken(), now);
             });
         }
         Ok(())
@@ -424,7 +424,7 @@ impl<M: Meter> Keyed<M> {
             meters.by_id[slot.meter() as usize].at_stake(&slot.state, now) == Some(0)
         };
         let before = shard.len();
-        if shard.count(&drained) >= before.div_ceil(WORTH_PURGING).max(1) {
+        if shard.count(drained) >= before.div_ceil(WORTH_PURGING).max(1) {
             shard.retain(|slot| !drained(slot));
             let purged = before - shard.len();
             self.len.fetch_sub(purged, Ordering::Relaxed);

@@ -1,0 +1,188 @@
+//! The engine's rows: one hot key, many keys, concurrency.
+
+use std::hint::black_box;
+use std::num::NonZeroU32;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use governor::RateLimiter as Governor;
+use throttlecrab::{PeriodicStore, RateLimiter as Throttlecrab};
+use tidegate::{Clock, ConcurrencyLimiter, KeyedLimiter, Limiter, Quota, SystemClock};
+use tokio::sync::Semaphore;
+
+use crate::floor::{Table, gcra};
+use crate::keys::{KEYS, STREAM, Spread, address, stream};
+use crate::pairs::{Side, row};
+use crate::quanta_clock::{CachedClock, QuantaClock};
+
+/// So much that all is allowed, on both sides.
+fn open() -> (governor::Quota, Quota) {
+    let most = NonZeroU32::MAX;
+    let each = NonZeroU32::new(1_000_000_000).unwrap_or(most);
+    let theirs = governor::Quota::per_second(each).allow_burst(most);
+    (
+        theirs,
+        Quota::per_second(1_000_000_000).burst(u64::from(u32::MAX)),
+    )
+}
+
+/// So little that all but the first is denied, on both sides.
+fn shut() -> (governor::Quota, Quota) {
+    let theirs = governor::Quota::with_period(Duration::from_hours(10))
+        .unwrap_or_else(|| governor::Quota::per_hour(NonZeroU32::MIN));
+    (theirs, Quota::one_per(Duration::from_hours(10)))
+}
+
+/// Runs all rows whose title has `filter` in it.
+pub(crate) fn run(filter: &str) {
+    println!("engine: ns per operation and thread, five paired runs; ratio = tidegate / first");
+    hot(filter);
+    concurrency(filter);
+    for spread in [Spread::Uniform, Spread::Zipf] {
+        many(filter, spread);
+    }
+}
+
+fn hot(filter: &str) {
+    let (theirs, ours) = open();
+    for threads in [1, 2] {
+        let governor = Governor::direct(theirs);
+        let word = AtomicU64::new(0);
+        let quanta = quanta::Clock::new();
+        let limiter = limiter(ours, QuantaClock::new());
+        let sides = [
+            Side::new("governor", |_| {
+                black_box(governor.check().is_ok());
+            }),
+            Side::new("floor CAS + rdtsc", |_| {
+                black_box(gcra(&word, quanta.raw(), 1, 1 << 50));
+            }),
+            Side::new("tidegate", |_| {
+                black_box(limiter.check().is_allowed());
+            }),
+        ];
+        row(
+            &format!("hot key, allowed, {threads} thread(s), quanta"),
+            filter,
+            threads,
+            &sides,
+        );
+    }
+    hot_cached(filter);
+    let (theirs, ours) = shut();
+    let governor = Governor::direct(theirs);
+    let limiter = limiter(ours, QuantaClock::new());
+    let _ = (governor.check(), limiter.check());
+    let sides = [
+        Side::new("governor", |_| {
+            black_box(governor.check().is_ok());
+        }),
+        Side::new("tidegate", |_| {
+            black_box(limiter.check().is_allowed());
+        }),
+    ];
+    row("hot key, denied, 1 thread(s), quanta", filter, 1, &sides);
+}
+
+fn hot_cached(filter: &str) {
+    let (theirs, ours) = open();
+    let governor = Governor::direct(theirs);
+    let limiter = limiter(ours, CachedClock(SystemClock::new().now()));
+    let throttlecrab = Mutex::new(Throttlecrab::new(PeriodicStore::new()));
+    let most = 1_000_000_000;
+    let sides = [
+        Side::new("governor (quanta)", |_| {
+            black_box(governor.check().is_ok());
+        }),
+        Side::new("throttlecrab (system clock)", |_| {
+            if let Ok(mut limiter) = throttlecrab.lock() {
+                let _ = black_box(limiter.rate_limit("k", most, most, 1, 1, SystemTime::now()));
+            }
+        }),
+        Side::new("tidegate (cached clock)", |_| {
+            black_box(limiter.check().is_allowed());
+        }),
+    ];
+    row("hot key, allowed, cached clock", filter, 1, &sides);
+}
+
+fn concurrency(filter: &str) {
+    for threads in [1, 2] {
+        let semaphore = Semaphore::new(1_000);
+        let Ok(limiter) = ConcurrencyLimiter::new(1_000) else {
+            return;
+        };
+        let count = AtomicU64::new(0);
+        let sides = [
+            Side::new("tokio", |_| drop(black_box(semaphore.try_acquire().ok()))),
+            Side::new("floor 2 x fetch_add", |_| {
+                count.fetch_add(1, Ordering::AcqRel);
+                black_box(count.fetch_sub(1, Ordering::AcqRel));
+            }),
+            Side::new("tidegate", |_| drop(black_box(limiter.try_acquire(1)))),
+        ];
+        row(
+            &format!("concurrency, take + drop, {threads} thread(s)"),
+            filter,
+            threads,
+            &sides,
+        );
+    }
+}
+
+fn many(filter: &str, spread: Spread) {
+    let title = format!("1M IPv4-text keys, {spread:?}, allowed").to_lowercase();
+    if !title.contains(&filter.to_lowercase()) {
+        return;
+    }
+    let keys = stream(spread);
+    let (theirs, ours) = open();
+    let governor = Governor::<String, _, _>::keyed(theirs);
+    let table = Table::new(KEYS as usize);
+    let quanta = quanta::Clock::new();
+    let built = KeyedLimiter::builder(ours)
+        .max_keys(2 * KEYS as usize)
+        .clock(QuantaClock::new());
+    let Ok(limiter) = built.build() else { return };
+    let throttlecrab = Mutex::new(Throttlecrab::new(PeriodicStore::new()));
+    let most = 1_000_000_000;
+    for key in (0..KEYS).map(address) {
+        let _ = governor.check_key(&key);
+        table.check(&key, quanta.raw(), 1, 1 << 50);
+        let _ = limiter.check(key.as_str());
+    }
+    let key = |index: usize| &keys[index & (STREAM - 1)];
+    for threads in [1, 2] {
+        let sides = [
+            Side::new("governor String", |index| {
+                black_box(governor.check_key(key(index)).is_ok());
+            }),
+            Side::new("throttlecrab", |index| {
+                if let Ok(mut limiter) = throttlecrab.lock() {
+                    let now = SystemTime::now();
+                    let _ = black_box(limiter.rate_limit(key(index), most, most, 1, 1, now));
+                }
+            }),
+            Side::new("floor table", |index| {
+                black_box(table.check(key(index), quanta.raw(), 1, 1 << 50));
+            }),
+            Side::new("tidegate", |index| {
+                black_box(limiter.check(key(index).as_str()).is_allowed());
+            }),
+        ];
+        row(
+            &format!("{title}, {threads} thread(s)"),
+            "",
+            threads,
+            &sides,
+        );
+    }
+}
+
+fn limiter<C: Clock>(quota: Quota, clock: C) -> Limiter<C> {
+    match Limiter::with_clock(quota, clock) {
+        Ok(limiter) => limiter,
+        Err(error) => panic!("the benchmark's own quota: {error}"),
+    }
+}

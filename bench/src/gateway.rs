@@ -1,0 +1,6 @@
+//! The gateway against nginx.
+
+/// Runs it.
+pub(crate) fn run() -> Result<(), String> {
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! Memory per key, and the longest pause of one call while a store grows: each store in a process
+//! of its own.
+
+use std::num::NonZeroU32;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use governor::RateLimiter as Governor;
+use tidegate::{Algorithm, KeyedLimiter, Quota};
+
+use crate::floor::Table;
+use crate::keys::address;
+
+const STORES: [&str; 4] = [
+    "governor String",
+    "floor table",
+    "tidegate",
+    "tidegate 16-byte state",
+];
+const SIZES: [u32; 2] = [1_000_000, 10_000_000];
+
+/// Prints a row for each store and size.
+pub(crate) fn run() {
+    println!("memory: bytes of resident memory per key, and the longest single insertion");
+    let Ok(program) = std::env::current_exe() else {
+        return;
+    };
+    for keys in SIZES {
+        for store in STORES {
+            let what = format!("{store}:{keys}");
+            let printed = Command::new(&program).args(["memory-of", &what]).output();
+            match printed {
+                Ok(output) => print!("{}", String::from_utf8_lossy(&output.stdout)),
+                Err(error) => println!("{store}: {error}"),
+            }
+        }
+    }
+}
+
+/// Fills the store that `what` names (`store:keys`) and prints its row.
+pub(crate) fn measure(what: &str) -> Result<(), String> {
+    let (store, keys) = what.split_once(':').ok_or("store:keys")?;
+    let keys: u32 = keys.parse().map_err(|_| "store:keys")?;
+    let ten_hours = Duration::from_hours(10);
+    match store {
+        "governor String" => {
+            let quota = governor::Quota::per_hour(NonZeroU32::MIN);
+            let limiter = Governor::<String, _, _>::keyed(quota);
+            fill(store, keys, |key| drop(limiter.check_key(&key)));
+            drop(limiter);
+        }
+        "floor table" => {
+            let before = resident_bytes();
+            let table = Table::new((f64::from(keys) / 2.0 / 0.85) as usize);
+            fill_from(store, keys, before, |key| {
+                let _ = table.check(&key, 1, 1, 1);
+            });
+            drop(table);
+        }
+        "tidegate" => fill_ours(store, keys, Quota::one_per(ten_hours).into())?,
+        "tidegate 16-byte state" => {
+            fill_ours(
+                store,
+                keys,
+                Algorithm::FixedWindow {
+                    permits: 1,
+                    window: ten_hours,
+                },
+            )?;
+        }
+        other => return Err(format!("no store `{other}`")),
+    }
+    Ok(())
+}
+
+fn fill_ours(store: &str, keys: u32, algorithm: Algorithm) -> Result<(), String> {
+    let built = KeyedLimiter::builder(algorithm)
+        .max_keys(keys as usize)
+        .build();
+    let limiter = built.map_err(|error| error.to_string())?;
+    fill(store, keys, |key| {
+        let _ = limiter.check(key.as_str());
+    });
+    if limiter.stats().keys != keys as usize {
+        return Err(format!("{} of {keys} keys are there", limiter.stats().keys));
+    }
+    Ok(())
+}
+
+fn fill(store: &str, keys: u32, insert: impl Fn(String)) {
+    fill_from(store, keys, resident_bytes(), insert);
+}
+
+fn fill_from(store: &str, keys: u32, before: f64, insert: impl Fn(String)) {
+    let mut longest = Duration::ZERO;
+    let start = Instant::now();
+    for n in 0..keys {
+        let key = address(n);
+        let begun = Instant::now();
+        insert(key);
+        longest = longest.max(begun.elapsed());
+    }
+    let each = start.elapsed().as_nanos() as f64 / f64::from(keys);
+    let bytes = (resident_bytes() - before) / f64::from(keys);
+    println!(
+        "{store:<24} {keys:>9} keys: {bytes:6.1} B per key, {each:5.0} ns per insertion \
+         (key included), longest {longest:.1?}"
+    );
+}
+
+fn resident_bytes() -> f64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let resident = pages
+        .split_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse().ok());
+    resident.unwrap_or(0.0) * 4096.0
+}

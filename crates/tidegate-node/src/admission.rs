@@ -132,10 +132,7 @@ impl Drop for Hold {
             return;
         }
         // Gates do not look at the time; the others come with a clock.
-        let now = self
-            .clock
-            .as_ref()
-            .map_or(Timestamp::EPOCH, Clock::now);
+        let now = self.clock.as_ref().map_or(Timestamp::EPOCH, Clock::now);
         for (enforcer, receipt) in self.taken.drain(..) {
             let returned = enforcer.give_back(receipt, now);
             debug_assert!(

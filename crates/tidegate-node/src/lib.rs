@@ -25,7 +25,7 @@ mod node;
 mod overrides;
 mod snapshot;
 mod timer;
-// mod watch;
+mod watch;
 
 pub use self::{
     admission::{Admission, Applied, Hold},
@@ -36,5 +36,5 @@ pub use self::{
     node::{Node, PolicyStatus, ReloadFailure},
     snapshot::Snapshot,
     timer::Timer,
-    // watch::{PolicyWatch, WatchError},
+    watch::{PolicyWatch, WatchError},
 };

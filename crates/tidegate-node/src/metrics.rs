@@ -88,7 +88,10 @@ impl Collector for NodeMetrics {
     }
 }
 
-fn encode_limits(encoder: &mut DescriptorEncoder<'_>, limits: &[Arc<EnforcedLimit>]) -> fmt::Result {
+fn encode_limits(
+    encoder: &mut DescriptorEncoder<'_>,
+    limits: &[Arc<EnforcedLimit>],
+) -> fmt::Result {
     let (name, help) = Metric::Decisions.name_and_help();
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for limit in limits {
@@ -101,16 +104,26 @@ fn encode_limits(encoder: &mut DescriptorEncoder<'_>, limits: &[Arc<EnforcedLimi
             count.encode(family.encode_family(&labels)?)?;
         }
     }
-    encode_each(encoder, Metric::StoreKeys, limits, |stats| stats.keys as u64)?;
-    encode_each(encoder, Metric::StoreMaxKeys, limits, |stats| stats.max_keys as u64)?;
-    encode_each(encoder, Metric::StorePermitsReleased, limits, |stats| stats.permits_released)?;
-    encode_each(encoder, Metric::StoreOverflowed, limits, |stats| stats.overflowed)?;
+    encode_each(encoder, Metric::StoreKeys, limits, |stats| {
+        stats.keys as u64
+    })?;
+    encode_each(encoder, Metric::StoreMaxKeys, limits, |stats| {
+        stats.max_keys as u64
+    })?;
+    encode_each(encoder, Metric::StorePermitsReleased, limits, |stats| {
+        stats.permits_released
+    })?;
+    encode_each(encoder, Metric::StoreOverflowed, limits, |stats| {
+        stats.overflowed
+    })?;
     let (name, help) = Metric::StoreEvictions.name_and_help();
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for limit in limits {
         let stats = limit.store_stats();
-        for (kind, count) in [("drained", stats.evicted_drained), ("active", stats.evicted_active)]
-        {
+        for (kind, count) in [
+            ("drained", stats.evicted_drained),
+            ("active", stats.evicted_active),
+        ] {
             let labels = [("limit", label(limit.name())), ("kind", kind)];
             ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
         }

@@ -184,7 +184,7 @@ fn reload(node: &Node, name: &str, text: &str) {
         Ok(Loaded {
             policy, warnings, ..
         }) => {
-            for warning in warnings.iter() {
+            for warning in &warnings {
                 tracing::warn!("{warning}");
             }
             match node.reload(policy) {

@@ -19,7 +19,11 @@ fn envoy_ratelimit_1060_a_blocked_caller_takes_nothing_from_the_shared_limit() {
     let other = decide(&node, &snapshot, &Sent::by("quiet"));
     assert!(other.is_allowed());
     assert_eq!(other.applied()[1].decision.remaining, 100 - 5 - 1);
-    assert_eq!(other.limit(), Some("per-user"), "an allowance reports the least remaining");
+    assert_eq!(
+        other.limit(),
+        Some("per-user"),
+        "an allowance reports the least remaining"
+    );
     let denied = snapshot.limits()[0].counts().get(Outcome::Denied);
     assert_eq!(denied, 995);
     assert_eq!(snapshot.limits()[1].counts().get(Outcome::Allowed), 6);
@@ -53,7 +57,10 @@ fn a_shadow_limit_counts_and_lets_pass() {
     assert_eq!(counts.get(Outcome::ShadowDenied), 8);
     assert_eq!(counts.get(Outcome::Allowed), 2);
     let admission = decide(&node, &snapshot, &Sent::by("a"));
-    assert!(admission.told().is_none(), "nobody is told of a shadow limit");
+    assert!(
+        admission.told().is_none(),
+        "nobody is told of a shadow limit"
+    );
     assert!(admission.shadow()[0].decision.is_denied());
 }
 
@@ -73,9 +80,11 @@ fn a_shadow_limit_is_not_charged_for_what_another_refuses() {
 // shows: A5
 #[test]
 fn a_missing_part_is_denied_passed_or_shared() {
-    for (on_missing, expected) in
-        [(OnMissing::Deny, 0), (OnMissing::Pass, 50), (OnMissing::Shared, 10)]
-    {
+    for (on_missing, expected) in [
+        (OnMissing::Deny, 0),
+        (OnMissing::Pass, 50),
+        (OnMissing::Shared, 10),
+    ] {
         let mut limit = rule("l", bucket(Quota::per_hour(10)), user());
         limit.on_missing = on_missing;
         let (node, _) = node(vec![limit]);
@@ -98,18 +107,29 @@ fn a_request_that_lacks_a_part_charges_no_other_limit() {
     let admission = decide(&node, &snapshot, &Sent::by("a"));
     assert_eq!(admission.applied()[0].decision.remaining, 9);
     let refused = decide(&node, &snapshot, &Sent::from("192.0.2.1"));
-    assert_eq!(refused.decision().and_then(tidegate::Decision::retry), Some(Retry::Never));
+    assert_eq!(
+        refused.decision().and_then(tidegate::Decision::retry),
+        Some(Retry::Never)
+    );
 }
 
 // shows: A5
 #[test]
 fn traefik_9721_an_ipv6_client_is_its_prefix() {
-    let (node, _) =
-        node(vec![rule("l", bucket(Quota::per_hour(5)), vec![KeyPart::ClientIp])]);
-    let within: usize =
-        (0..20).map(|n| passed(&node, &Sent::from(&format!("2001:db8::{n:x}")), 1)).sum();
+    let (node, _) = node(vec![rule(
+        "l",
+        bucket(Quota::per_hour(5)),
+        vec![KeyPart::ClientIp],
+    )]);
+    let within: usize = (0..20)
+        .map(|n| passed(&node, &Sent::from(&format!("2001:db8::{n:x}")), 1))
+        .sum();
     assert_eq!(within, 5, "one /64 is one client");
-    assert_eq!(passed(&node, &Sent::from("2001:db8:0:1::1"), 1), 1, "the next is another");
+    assert_eq!(
+        passed(&node, &Sent::from("2001:db8:0:1::1"), 1),
+        1,
+        "the next is another"
+    );
 }
 
 // shows: A10
@@ -117,8 +137,10 @@ fn traefik_9721_an_ipv6_client_is_its_prefix() {
 fn an_override_holds_for_its_keys() {
     let mut limit = rule("l", bucket(Quota::per_hour(10)), user());
     let vip = tidegate::Limit::new("l", bucket(Quota::per_second(7).burst(100))).unwrap();
-    limit.overrides =
-        vec![Override { matches: vec![Some(Box::from(&b"vip"[..]))], limit: vip }];
+    limit.overrides = vec![Override {
+        matches: vec![Some(Box::from(&b"vip"[..]))],
+        limit: vip,
+    }];
     let (node, _) = node(vec![limit]);
     assert_eq!(passed(&node, &Sent::by("joe"), 1_000), 10);
     assert_eq!(passed(&node, &Sent::by("vip"), 1_000), 100);
@@ -127,14 +149,25 @@ fn an_override_holds_for_its_keys() {
 // shows: A2
 #[test]
 fn places_come_back_when_a_request_has_ended() {
-    let (node, _) = node(vec![rule("slots", Algorithm::Concurrency { max: 5 }, user())]);
+    let (node, _) = node(vec![rule(
+        "slots",
+        Algorithm::Concurrency { max: 5 },
+        user(),
+    )]);
     let snapshot = node.snapshot();
     let request = Sent::by("a");
-    let inside: Vec<_> =
-        (0..5).map(|_| decide(&node, &snapshot, &request).into_hold()).collect();
+    let inside: Vec<_> = (0..5)
+        .map(|_| decide(&node, &snapshot, &request).into_hold())
+        .collect();
     let denied = decide(&node, &snapshot, &request);
-    assert_eq!(denied.decision().and_then(tidegate::Decision::retry), Some(Retry::OnRelease));
-    assert!(decide(&node, &snapshot, &Sent::by("b")).is_allowed(), "each user has their own");
+    assert_eq!(
+        denied.decision().and_then(tidegate::Decision::retry),
+        Some(Retry::OnRelease)
+    );
+    assert!(
+        decide(&node, &snapshot, &Sent::by("b")).is_allowed(),
+        "each user has their own"
+    );
     drop(inside);
     assert!(decide(&node, &snapshot, &request).is_allowed());
 }
@@ -143,7 +176,10 @@ fn places_come_back_when_a_request_has_ended() {
 #[test]
 fn a_wait_that_is_given_up_gives_back() {
     let quota = Quota::per_second(1);
-    let smooth = Algorithm::SmoothBursty { quota, max_debt: DEFAULT_MAX_DEBT };
+    let smooth = Algorithm::SmoothBursty {
+        quota,
+        max_debt: DEFAULT_MAX_DEBT,
+    };
     let (node, _) = node(vec![rule("smooth", smooth, vec![])]);
     let snapshot = node.snapshot();
     let request = Sent::by("a");
@@ -160,5 +196,9 @@ fn a_wait_that_is_given_up_gives_back() {
     let (third, hold) = delay();
     assert_eq!(third, Duration::from_secs(2));
     drop(hold);
-    assert_eq!(delay().0, Duration::from_secs(2), "the third never went ahead");
+    assert_eq!(
+        delay().0,
+        Duration::from_secs(2),
+        "the third never went ahead"
+    );
 }

@@ -1,5 +1,7 @@
 //! The node through its public face.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 mod decide;
 mod reload;
 mod request;
+mod watch;

@@ -17,8 +17,14 @@ fn what_was_used_stays_used() {
         bucket(Quota::per_hour(20)),
         // Another width of state.
         bucket(Quota::per_second(7).burst(20)),
-        Algorithm::FixedWindow { permits: 20, window },
-        Algorithm::SlidingLog { permits: 20, window },
+        Algorithm::FixedWindow {
+            permits: 20,
+            window,
+        },
+        Algorithm::SlidingLog {
+            permits: 20,
+            window,
+        },
     ];
     for from in others {
         for to in others {
@@ -37,7 +43,12 @@ fn a_lower_limit_holds_at_once_and_the_debt_is_worked_off() {
     let (node, clock) = node(vec![rule("l", bucket(Quota::per_minute(60)), vec![])]);
     let request = Sent::by("a");
     assert_eq!(passed(&node, &request, 50), 50);
-    node.reload(policy(vec![rule("l", bucket(Quota::per_minute(60).burst(10)), vec![])])).unwrap();
+    node.reload(policy(vec![rule(
+        "l",
+        bucket(Quota::per_minute(60).burst(10)),
+        vec![],
+    )]))
+    .unwrap();
     assert_eq!(passed(&node, &request, 1), 0);
     clock.advance(Duration::from_secs(40));
     assert_eq!(passed(&node, &request, 1), 0, "50 used of 10: a debt of 40");
@@ -51,8 +62,10 @@ fn a_key_that_gets_an_override_keeps_what_it_used() {
     let plain = rule("l", bucket(Quota::per_hour(10)), user());
     let mut with_vip = plain.clone();
     let vip = tidegate::Limit::new("l", bucket(Quota::per_hour(100))).unwrap();
-    with_vip.overrides =
-        vec![Override { matches: vec![Some(Box::from(&b"vip"[..]))], limit: vip }];
+    with_vip.overrides = vec![Override {
+        matches: vec![Some(Box::from(&b"vip"[..]))],
+        limit: vip,
+    }];
     let (node, _) = node(vec![plain.clone()]);
     assert_eq!(passed(&node, &Sent::by("vip"), 50), 10);
     node.reload(policy(vec![with_vip])).unwrap();
@@ -68,7 +81,10 @@ fn another_key_starts_afresh_and_counts_go_on() {
     let by_ip = rule("l", bucket(Quota::per_hour(10)), vec![KeyPart::ClientIp]);
     node.reload(policy(vec![by_ip])).unwrap();
     assert_eq!(passed(&node, &Sent::by("a"), 50), 10);
-    assert_eq!(node.snapshot().limits()[0].counts().get(Outcome::Allowed), 20);
+    assert_eq!(
+        node.snapshot().limits()[0].counts().get(Outcome::Allowed),
+        20
+    );
 }
 
 // shows: F4, A2
@@ -77,29 +93,40 @@ fn sentinel_1965_guards_of_before_a_reload_still_count() {
     let slots = |max| vec![rule("slots", Algorithm::Concurrency { max }, vec![])];
     let (node, _) = node(slots(5));
     let request = Sent::by("a");
-    let holds: Vec<_> =
-        (0..5).map(|_| decide(&node, &node.snapshot(), &request).into_hold()).collect();
+    let holds: Vec<_> = (0..5)
+        .map(|_| decide(&node, &node.snapshot(), &request).into_hold())
+        .collect();
     node.reload(policy(slots(6))).unwrap();
     let sixth = decide(&node, &node.snapshot(), &request).into_hold();
     assert!(!sixth.is_empty());
     assert!(!decide(&node, &node.snapshot(), &request).is_allowed());
     drop(holds);
     drop(sixth);
-    let all: Vec<_> =
-        (0..10).map(|_| decide(&node, &node.snapshot(), &request).into_hold()).collect();
-    assert_eq!(all.iter().filter(|hold| !hold.is_empty()).count(), 6, "none was lost");
+    let all: Vec<_> = (0..10)
+        .map(|_| decide(&node, &node.snapshot(), &request).into_hold())
+        .collect();
+    assert_eq!(
+        all.iter().filter(|hold| !hold.is_empty()).count(),
+        6,
+        "none was lost"
+    );
 }
 
 // shows: F1
 #[test]
 fn a_refused_policy_leaves_the_old_one() {
     let (node, _) = node(vec![rule("l", bucket(Quota::per_hour(10)), vec![])]);
-    let failure =
-        ReloadFailure { file: "p.yaml".into(), line: 3, column: 5, reason: "no".into() };
+    let failure = ReloadFailure {
+        file: "p.yaml".into(),
+        line: 3,
+        column: 5,
+        reason: "no".into(),
+    };
     node.refuse(failure.clone());
     assert_eq!(node.status().failure, Some(failure));
     assert_eq!((node.status().revision, node.status().refused), (1, 1));
-    node.reload(policy(vec![rule("l", bucket(Quota::per_hour(11)), vec![])])).unwrap();
+    node.reload(policy(vec![rule("l", bucket(Quota::per_hour(11)), vec![])]))
+        .unwrap();
     assert_eq!(node.status().failure, None);
     assert_eq!(node.status().revision, 2);
 }

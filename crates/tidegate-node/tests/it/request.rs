@@ -17,11 +17,17 @@ pub(crate) struct Sent {
 
 impl Sent {
     pub(crate) fn by(user: &'static str) -> Self {
-        Self { ip: "192.0.2.1".parse().ok(), headers: vec![("user", user)] }
+        Self {
+            ip: "192.0.2.1".parse().ok(),
+            headers: vec![("user", user)],
+        }
     }
 
     pub(crate) fn from(ip: &str) -> Self {
-        Self { ip: ip.parse().ok(), headers: Vec::new() }
+        Self {
+            ip: ip.parse().ok(),
+            headers: Vec::new(),
+        }
     }
 }
 
@@ -70,7 +76,10 @@ pub(crate) fn bucket(quota: Quota) -> Algorithm {
 }
 
 pub(crate) fn policy(limits: Vec<LimitRule>) -> Policy {
-    Policy { limits, ..Policy::default() }
+    Policy {
+        limits,
+        ..Policy::default()
+    }
 }
 
 pub(crate) fn node(limits: Vec<LimitRule>) -> (Arc<Node>, ManualClock) {
@@ -96,5 +105,7 @@ pub(crate) fn decide<'a>(node: &Node, at: &'a Snapshot, request: &Sent) -> Admis
 /// How many of `n` requests pass at once.
 pub(crate) fn passed(node: &Node, request: &Sent, n: usize) -> usize {
     let snapshot = node.snapshot();
-    (0..n).filter(|_| decide(node, &snapshot, request).is_allowed()).count()
+    (0..n)
+        .filter(|_| decide(node, &snapshot, request).is_allowed())
+        .count()
 }

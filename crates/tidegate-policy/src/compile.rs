@@ -15,7 +15,7 @@ mod scalars;
 mod upstreams;
 
 use self::names::{NameSet, Names};
-use crate::file::PolicyFile;
+use crate::file::{Map, PolicyFile};
 use crate::gateway::Gateway;
 use crate::policy::Policy;
 use crate::report::{Finding, Report};
@@ -55,7 +55,7 @@ pub(crate) fn compile(file: &PolicyFile, report: &Report<'_>) -> Policy {
     if let (Some(gateway), Some(admin)) = (&gateway, &admin) {
         gateway::check_ports(file, gateway, admin, report);
     }
-    if file.limits.get().is_none_or(|limits| limits.len() == 0) && !file.limits.is_wrong() {
+    if report.errors() == 0 && file.limits.get().is_none_or(Map::is_empty) {
         let message = "this policy has no limits: it lets everything pass";
         report.push(
             Finding::warning(file.limits.place().unwrap_or_default(), message)

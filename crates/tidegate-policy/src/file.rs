@@ -22,7 +22,7 @@ pub(crate) use self::upstream::{BalanceName, BuiltinName, UpstreamFile};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(
     rename = "a policy",
-    expecting = "a policy: a map with limits, upstreams, gateway, admin"
+    expecting = "a map with limits, upstreams, gateway and admin"
 )]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Policy")]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use crate::quote::printable;
 use crate::request::Request;
 
 /// One piece of a request that makes a key.
@@ -118,13 +119,7 @@ impl KeyPart {
         }
         let mut text = String::with_capacity(value.len());
         for chunk in value.utf8_chunks() {
-            for c in chunk.valid().chars() {
-                if c.is_control() {
-                    text.extend(c.escape_default());
-                } else {
-                    text.push(c);
-                }
-            }
+            text.push_str(&printable(chunk.valid()));
             text.extend(chunk.invalid().escape_ascii().map(char::from));
         }
         text

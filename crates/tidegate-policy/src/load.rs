@@ -24,8 +24,10 @@ pub const DEFAULT: &str = include_str!("default.yaml");
 pub struct Loaded {
     /// What the file says.
     pub policy: Policy,
-    /// What is harmless but odd, in the order of the file.
+    /// What is harmless but odd, in the order of the file; at most [`Problems::MAX`].
     pub warnings: Vec<Problem>,
+    /// How many more warnings there are.
+    pub omitted_warnings: usize,
 }
 
 /// Reads the policy file at `path`.
@@ -106,6 +108,7 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
         Some(policy) if !has_errors => Ok(Loaded {
             policy,
             warnings: problems.problems,
+            omitted_warnings: problems.omitted,
         }),
         _ => Err(problems),
     }

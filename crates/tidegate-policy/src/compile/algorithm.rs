@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tidegate::meter::SmoothWarmUp;
 use tidegate::{Algorithm, DEFAULT_MAX_DEBT, Limit, Quota, QuotaError};
 
 use super::scalars::{duration, number, parsed};
@@ -86,7 +87,7 @@ pub(super) fn settings(file: &LimitFile, report: &Report<'_>) -> Option<Settings
     let cold_factor = number(
         &file.cold_factor,
         "cold_factor",
-        2..=u64::from(u32::MAX),
+        2..=u64::from(SmoothWarmUp::MAX_COLD_FACTOR),
         report,
     );
     let settings = Settings {
@@ -243,7 +244,7 @@ pub(super) fn warn(limit: &Limit, place: Span, max_keys: u64, report: &Report<'_
         let each = permits * LOG_BYTES_PER_PERMIT;
         let all = u128::from(each) * u128::from(max_keys);
         let message = format!(
-            "a sliding log remembers each permit: up to {} for a key, {} for {max_keys} keys",
+            "a sliding log remembers each permit: about {} for a key, {} for {max_keys} keys",
             in_units(u128::from(each)),
             in_units(all)
         );

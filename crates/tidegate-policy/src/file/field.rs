@@ -110,6 +110,10 @@ impl<T> Map<T> {
         self.0.len()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Name, place of the name, value.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Span, &Field<T>)> {
         self.0.iter().filter_map(|(name, value)| {

@@ -50,16 +50,14 @@ pub(crate) struct GatewayFile {
     expecting = "a route such as { id: shop, match: { path: \"/**\" }, upstream: shop }"
 )]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Route")]
+#[schemars(rename = "Route", extend("required" = ["id", "upstream"]))]
 pub(crate) struct RouteFile {
     /// What it is called; unique.
-    #[schemars(required)]
     pub(crate) id: Field<String>,
     /// Which requests take it. Default: all.
     #[serde(rename = "match")]
     pub(crate) matcher: Field<MatchFile>,
     /// Where they go.
-    #[schemars(required)]
     pub(crate) upstream: Field<String>,
     /// What they are held to: names of limits.
     pub(crate) limits: Field<OneOrMany<String>>,

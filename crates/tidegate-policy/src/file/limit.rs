@@ -12,7 +12,10 @@ use super::{DurationText, Field, Map, OneOrMany, RateText, Scalar};
     expecting = "a limit such as { rate: 100/min, key: [client_ip] }"
 )]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Limit")]
+#[schemars(
+    rename = "Limit",
+    extend("oneOf" = [{ "required": ["rate"] }, { "required": ["concurrency"] }])
+)]
 pub(crate) struct LimitFile {
     /// Permits over time: `100/min`, `10/s`, `3 per 5s`. Exact. `0/s` refuses everything.
     pub(crate) rate: Field<RateText>,
@@ -101,11 +104,10 @@ pub(crate) enum OnMissingName {
     expecting = "an override such as { match: { client_ip: 192.0.2.1 }, rate: 1000/min }"
 )]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Override")]
+#[schemars(rename = "Override", extend("required" = ["match"]))]
 pub(crate) struct OverrideFile {
     /// Parts of the limit's key and their values; a part that is not named matches anything.
     #[serde(rename = "match")]
-    #[schemars(required)]
     pub(crate) matches: Field<Map<Scalar>>,
     /// Permits over time.
     pub(crate) rate: Field<RateText>,

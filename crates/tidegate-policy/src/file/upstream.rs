@@ -12,7 +12,10 @@ use super::{Field, OneOrMany};
     expecting = "an upstream such as { servers: [\"127.0.0.1:9000\"] }"
 )]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Upstream")]
+#[schemars(
+    rename = "Upstream",
+    extend("oneOf" = [{ "required": ["servers"] }, { "required": ["builtin"] }])
+)]
 pub(crate) struct UpstreamFile {
     /// HTTP servers, each `host:port`.
     pub(crate) servers: Field<OneOrMany<String>>,

@@ -9,14 +9,16 @@ use serde_saphyr::{
     Spanned, budget, options,
 };
 
+use crate::quote::printable;
 use crate::report::{Finding, Report};
 use crate::source::{Source, Span};
 
 /// Deepest nesting of a policy file; what it can say needs 8.
 const MAX_DEPTH: usize = 24;
-/// Most lists, maps and scalars, also through aliases. 10,000 routes and 100,000 overrides
-/// take about a million.
-const MAX_NODES: usize = 4_000_000;
+/// Most lists, maps and scalars. 10,000 routes and 100,000 overrides take about a million.
+const MAX_NODES: usize = 2_000_000;
+/// Most of them that come through aliases.
+const MAX_ALIASED: usize = 500_000;
 
 /// A piece of YAML, where it stands, and what it is.
 #[derive(Debug)]
@@ -60,13 +62,14 @@ pub(crate) fn parse<'a>(text: &'a str, report: &Report<'_>) -> Option<Node<'a>> 
             flow_nesting_limit: MAX_DEPTH,
             max_nodes: MAX_NODES,
             max_events: 2 * MAX_NODES,
-            max_aliases: MAX_NODES / 16,
-            max_documents: 1,
-            max_recorded_anchor_events: MAX_NODES,
+            max_aliases: MAX_ALIASED,
+            // One more than allowed, so that the second is told of as such.
+            max_documents: 2,
+            max_recorded_anchor_events: MAX_ALIASED,
             enforce_alias_anchor_ratio: false,
         },
         alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: MAX_NODES,
+            max_total_replayed_events: MAX_ALIASED,
             max_replay_stack_depth: MAX_DEPTH,
         },
         // The reader tells of them, with both places.
@@ -208,18 +211,17 @@ fn in_our_words(error: &Error, said: &str) -> (String, Option<&'static str>) {
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. } => {
-            let message = format!(
-                "this file is too deep, or too large once its aliases are written out: \
-                 {MAX_DEPTH} levels and {MAX_NODES} values are the most"
-            );
-            return (message, None);
+            return (too_much(), None);
         }
         Error::UnsupportedTag { .. } => {
-            let message = format!("this is not for a policy: {}", said.escape_debug());
+            let message = format!("this is not for a policy: {}", printable(said));
             return (
                 message,
                 Some("leave the tag out, or put the text in quotes"),
             );
+        }
+        _ if said.contains("recursion limit") || said.contains("nest") => {
+            return (too_much(), None);
         }
         _ => {}
     }
@@ -227,12 +229,18 @@ fn in_our_words(error: &Error, said: &str) -> (String, Option<&'static str>) {
         .iter()
         .find(|(part, _)| said.contains(part))
         .map(|&(_, help)| help);
-    (format!("this is not YAML: {}", said.escape_debug()), help)
+    (format!("this is not YAML: {}", printable(said)), help)
+}
+
+fn too_much() -> String {
+    format!(
+        "this file is too deep, or too large once its aliases are written out: \
+         {MAX_DEPTH} levels, {MAX_NODES} values and {MAX_ALIASED} through aliases are the most"
+    )
 }
 
 /// What to do about what the parser says.
 const HINTS: &[(&str, &str)] = &[
-    ("nested", "a policy needs no more than 8 levels"),
     ("tabs disallowed", "indent with spaces"),
     (
         "mapping values are not allowed",

@@ -12,7 +12,7 @@ use serde::forward_to_deserialize_any;
 
 use super::node::{Node, Value};
 use crate::later;
-use crate::quote::quote;
+use crate::quote::{one_of, quote};
 use crate::report::{Finding, Report};
 use crate::suggest::closest;
 
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
 
     /// Reports that the value is not what is expected here.
     fn mismatch(self, expected: &dyn Expected) -> ReadError {
-        let subject = self.key.map_or_else(|| "this place".to_owned(), quote);
+        let subject = self.key.map_or_else(|| "a policy file".to_owned(), quote);
         let finding = match &self.node.value {
             Value::Null => Finding::error(self.node.span, format!("{subject} has no value"))
                 .help(format!("write {expected}, or leave it out")),
@@ -244,13 +244,13 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
             let message = format!("{} is not in this version yet", quote(text));
             Finding::error(self.node.span, message)
         } else {
-            let message = format!("unknown {name} {}", quote(text));
+            let message = format!("{} is no value for `{name}`", quote(text));
             Finding::error(self.node.span, message)
         };
         self.report
             .push(match closest(text, variants.iter().copied()) {
                 Some(meant) => finding.help(format!("did you mean `{meant}`?")),
-                None => finding.help(format!("write {}", variants.join(" or "))),
+                None => finding.help(format!("write {}", one_of(variants))),
             });
         Err(ReadError::Told)
     }

@@ -1,0 +1,74 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// May this request go ahead now? A flow-control engine: gateway, simulator, policies.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, about, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the gateway and the admin port of a policy.
+    Serve(ServeArgs),
+    /// Check a policy, or print the built-in one or its schema.
+    Policy {
+        #[command(subcommand)]
+        command: PolicyCommand,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// The policy file; without it, the built-in policy (see `tidegate policy default`).
+    ///
+    /// The file is watched: a change takes effect while requests go on, and a policy that is
+    /// wrong is refused, with the old one staying in force.
+    #[arg(short, long = "config", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// How the log is written to standard error.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Check a policy file. Exit status 0 if it is right, 1 if not, 2 if it cannot be read.
+    Check(CheckArgs),
+    /// Print the built-in policy, which `serve` runs without a file.
+    Default,
+    /// Print the JSON Schema of policy files.
+    Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The policy file.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// How the answer is printed.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// For scripts.
+    Json,
+}

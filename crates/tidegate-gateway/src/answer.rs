@@ -114,7 +114,7 @@ pub(crate) fn discard(client: &Rc<Client>, body: Incoming, answer: &mut Response
     if body.is_end_stream() {
         return;
     }
-    if body.size_hint().lower() > MAX_DISCARD {
+    if client.awaits_100.get() || body.size_hint().lower() > MAX_DISCARD {
         answer
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));

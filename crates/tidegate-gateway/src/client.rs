@@ -32,6 +32,8 @@ pub(crate) struct Client {
     /// Whether a request's body was left unread, so that closing at once could destroy the
     /// answer on its way.
     pub(crate) linger: Cell<bool>,
+    /// Whether the client has announced a body, and waits to be asked for it.
+    pub(crate) awaits_100: Cell<bool>,
 }
 
 /// How a connection ended.
@@ -56,6 +58,7 @@ impl Client {
             peer_text,
             watch,
             linger: Cell::new(false),
+            awaits_100: Cell::new(false),
         }
     }
 }
@@ -105,17 +108,20 @@ async fn drive(client: &Client, connection: &mut impl Drive) -> End {
     let mut look_at = watch.look_at(core.timeouts().tick);
     let mut alarm = pin!(tokio::time::sleep_until(look_at.into()));
     let mut stop = pin!(core.stop.notified());
+    // The kernel is asked once more for what has arrived before an idle connection is closed.
+    let mut last_look = pin!(tokio::task::yield_now());
     let mut first = true;
-    let mut stopping = false;
+    let mut finishing = false;
     poll_fn(|context| {
         let now = Instant::now();
         watch.set_now(now);
         // A timer and a notification remember who waits: they need not be polled each time.
-        if first || (core.is_stopping() && !stopping) {
-            if stop.as_mut().poll(context).is_ready() || core.is_stopping() {
-                stopping = true;
-                connection.finish();
-            }
+        if first {
+            let _ = stop.as_mut().poll(context);
+        }
+        if core.is_stopping() && !finishing && last_look.as_mut().poll(context).is_ready() {
+            finishing = true;
+            connection.finish();
         }
         let mut idle_too_long = false;
         if first || now >= look_at {
@@ -156,7 +162,7 @@ async fn linger(mut stream: TcpStream) {
     const MAX_BYTES: usize = 16 * 1024 * 1024;
     let drain = async {
         stream.shutdown().await?;
-        let mut buffer = [0; 4096];
+        let mut buffer = vec![0; 8192];
         let mut left = MAX_BYTES;
         while left > 0 {
             match stream.read(&mut buffer).await? {

@@ -178,23 +178,17 @@ impl Core {
         listener: &TcpListener,
     ) -> Option<io::Result<(TcpStream, SocketAddr)>> {
         let mut stop = std::pin::pin!(self.stop.notified());
+        // The kernel is asked once more for what has arrived before the end.
+        let mut last_look = std::pin::pin!(tokio::task::yield_now());
         std::future::poll_fn(|context| {
-            let accepted = loop {
+            let _ = stop.as_mut().poll(context);
+            let end = self.is_stopping() && last_look.as_mut().poll(context).is_ready();
+            loop {
                 match listener.poll_accept(context) {
                     Poll::Ready(Err(error)) if is_of_one_connection(&error) => {}
-                    accepted => break accepted,
-                }
-            };
-            match accepted {
-                Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
-                Poll::Pending if self.is_stopping() => Poll::Ready(None),
-                Poll::Pending => {
-                    let _ = stop.as_mut().poll(context);
-                    if self.is_stopping() {
-                        Poll::Ready(None)
-                    } else {
-                        Poll::Pending
-                    }
+                    Poll::Ready(accepted) => return Poll::Ready(Some(accepted)),
+                    Poll::Pending if end => return Poll::Ready(None),
+                    Poll::Pending => return Poll::Pending,
                 }
             }
         })

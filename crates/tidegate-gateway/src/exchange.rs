@@ -3,7 +3,7 @@
 use std::io;
 use std::rc::Rc;
 
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use hyper::body::{Body, Incoming};
@@ -39,6 +39,7 @@ pub(crate) async fn answer(
 ) -> Response<ResponseBody> {
     client.watch.hold();
     let (parts, body) = request.into_parts();
+    client.awaits_100.set(parts.headers.contains_key(EXPECT));
     let response = match decide(client, &parts) {
         Ok(passage) => pass(client, passage, parts, body).await,
         Err(refusal) => {
@@ -52,6 +53,10 @@ pub(crate) async fn answer(
 }
 
 /// Whether, where to and under which limits a request goes; nothing here waits.
+#[expect(
+    clippy::result_large_err,
+    reason = "a refusal is no rare case to be boxed"
+)]
 fn decide(client: &Client, parts: &Parts) -> Result<Passage, answer::Local> {
     let core = &client.core;
     let snapshot = core.node.snapshot();
@@ -211,6 +216,10 @@ async fn exchange(
 }
 
 /// Makes a server's answer ours.
+#[expect(
+    clippy::result_large_err,
+    reason = "passed on as it is by the only caller"
+)]
 fn relay(
     client: &Rc<Client>,
     settings: &Settings,

@@ -70,16 +70,23 @@ pub(crate) fn rewrite_request(uri: &mut Uri, headers: &mut HeaderMap, origin: &O
     if !origin.trusted {
         drop_claims(headers);
     }
-    let peer = match headers.contains_key(X_FORWARDED_FOR) {
-        true => joined(headers, origin.peer),
-        false => origin.peer.clone(),
+    let peer = if headers.contains_key(X_FORWARDED_FOR) {
+        joined(headers, origin.peer)
+    } else {
+        origin.peer.clone()
     };
     headers.insert(X_FORWARDED_FOR, peer);
     headers
         .entry(X_FORWARDED_PROTO)
         .or_insert(HeaderValue::from_static("http"));
-    if let Some(host) = headers.get(HOST).cloned() {
-        headers.entry(X_FORWARDED_HOST).or_insert(host);
+    match headers.get(HOST).cloned() {
+        Some(host) => {
+            headers.entry(X_FORWARDED_HOST).or_insert(host);
+        }
+        // HTTP/1.0 need not name one; HTTP/1.1 then names none (RFC 9112 section 3.2).
+        None => {
+            headers.insert(HOST, HeaderValue::from_static(""));
+        }
     }
 }
 

@@ -33,7 +33,7 @@ impl Upstream {
             UpstreamKind::Echo => Self::Echo,
             UpstreamKind::Servers(addresses) => Self::Servers(Servers {
                 name: upstream.name.clone(),
-                servers: addresses.iter().map(|address| server(address)).collect(),
+                all: addresses.iter().map(|address| server(address)).collect(),
                 next: Cell::new(0),
             }),
         }
@@ -44,7 +44,7 @@ impl Upstream {
 #[derive(Debug)]
 pub(crate) struct Servers {
     name: String,
-    servers: Box<[Rc<Server>]>,
+    all: Box<[Rc<Server>]>,
     next: Cell<usize>,
 }
 
@@ -56,8 +56,8 @@ impl Servers {
     /// The servers in the order in which this request tries them.
     fn in_turn(&self) -> impl Iterator<Item = &Rc<Server>> {
         let first = self.next.get();
-        self.next.set((first + 1) % self.servers.len());
-        let (before, from) = self.servers.split_at(first);
+        self.next.set((first + 1) % self.all.len());
+        let (before, from) = self.all.split_at(first);
         from.iter().chain(before)
     }
 

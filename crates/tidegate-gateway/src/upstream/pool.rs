@@ -110,7 +110,7 @@ impl fmt::Debug for Server {
         f.debug_struct("Server")
             .field("address", &self.address)
             .field("idle", &self.idle.borrow().len())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

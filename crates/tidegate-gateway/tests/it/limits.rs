@@ -1,0 +1,368 @@
+//! Refusals, delays, and what is given back when.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::{Clock, ManualClock, Timestamp};
+use tidegate_node::Timer;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::gateway::{Running, policy};
+use crate::upstream::{OK, Upstream};
+use crate::wire::{Wire, soon};
+
+const ONE_AN_HOUR: &str = "  per-client:\n    rate: 1/h\n    key: [client_ip]";
+const ONE_SLOT: &str = "  slots:\n    concurrency: 1";
+
+/// A timer of a clock that stands still: says what it is asked for, and rings when told.
+#[derive(Debug)]
+struct ManualTimer(mpsc::UnboundedSender<(Timestamp, oneshot::Sender<()>)>);
+
+impl Timer for ManualTimer {
+    fn sleep_until(&self, at: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let (ring, rings) = oneshot::channel();
+        self.0.send((at, ring)).unwrap();
+        Box::pin(async move {
+            let _ = rings.await;
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_says_which_limit_and_when_and_keeps_the_connection() {
+    let mut upstream = Upstream::answering(OK).await;
+    let gateway = Running::before(&[upstream.address], ONE_AN_HOUR, "");
+    let mut client = gateway.connect().await;
+    let allowed = client.get("/").await;
+    assert_eq!(allowed.status(), 200);
+    assert_eq!(
+        allowed.get("ratelimit").unwrap(),
+        r#""per-client";r=0;t=3600"#
+    );
+    assert_eq!(
+        allowed.get("ratelimit-policy").unwrap(),
+        r#""per-client";q=1;w=3600"#
+    );
+    assert_eq!(allowed.get("retry-after"), None);
+    upstream.seen().await;
+    for _ in 0..3 {
+        let refused = client.get("/").await;
+        assert_eq!(refused.status(), 429);
+        assert_eq!(refused.get("retry-after").unwrap(), "3600");
+        assert_eq!(
+            refused.get("ratelimit").unwrap(),
+            r#""per-client";r=0;t=3600"#
+        );
+        assert_eq!(
+            refused.get("ratelimit-policy").unwrap(),
+            r#""per-client";q=1;w=3600"#
+        );
+        assert_eq!(
+            refused.get("content-type").unwrap(),
+            "application/problem+json"
+        );
+        assert_eq!(refused.get("x-ratelimit-limit"), None);
+        assert_eq!(
+            refused.json(),
+            serde_json::json!({
+                "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
+                "title": "Request cannot be satisfied as assigned quota has been exceeded",
+                "status": 429,
+                "detail": "`per-client` allows this request in 3600 s",
+                "violated-policies": ["per-client"],
+            })
+        );
+    }
+    assert!(!upstream.has_seen());
+    let counters = gateway.counters();
+    assert_eq!((counters.connections_accepted, counters.refused), (1, 3));
+    assert_eq!(counters.responses, [0, 1, 0, 3, 0]);
+}
+
+#[tokio::test]
+async fn fields_are_as_the_policy_says() {
+    let upstream = Upstream::answering(OK).await;
+    let fields = "  rate_limit_headers: false\n  x_rate_limit_headers: true";
+    let gateway = Running::before(&[upstream.address], ONE_AN_HOUR, fields);
+    let mut client = gateway.connect().await;
+    for status in [200, 429] {
+        let answer = client.get("/").await;
+        assert_eq!(answer.status(), status);
+        assert_eq!(answer.get("ratelimit"), None);
+        assert_eq!(answer.get("ratelimit-policy"), None);
+        assert_eq!(answer.get("x-ratelimit-limit").unwrap(), "1");
+        assert_eq!(answer.get("x-ratelimit-remaining").unwrap(), "0");
+        assert_eq!(answer.get("x-ratelimit-reset").unwrap(), "3600");
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_limits_too_keeps_its_say() {
+    let theirs = "HTTP/1.1 200 OK\r\nRateLimit: \"theirs\";r=5\r\nContent-Length: 0\r\n\r\n";
+    let upstream = Upstream::answering(theirs).await;
+    let gateway = Running::before(&[upstream.address], ONE_AN_HOUR, "");
+    let answer = gateway.connect().await.get("/").await;
+    let both = r#""theirs";r=5, "per-client";r=0;t=3600"#;
+    assert_eq!(answer.get("ratelimit").unwrap(), both);
+}
+
+#[tokio::test]
+async fn a_request_that_no_route_matches_is_not_found_and_not_charged() {
+    let upstream = Upstream::answering(OK).await;
+    let mut policy = policy(&[upstream.address], ONE_AN_HOUR, "");
+    let gateway = policy.gateway.as_mut().unwrap();
+    let mut route = gateway.routes[0].clone();
+    route.matcher.path = Some("/shop/**".parse().unwrap());
+    gateway.routes = vec![route].into();
+    let gateway = Running::of(policy);
+    let mut client = gateway.connect().await;
+    let answer = client.get("/elsewhere").await;
+    assert_eq!(answer.status(), 404);
+    assert_eq!(
+        answer.get("content-type").unwrap(),
+        "application/problem+json"
+    );
+    assert_eq!(answer.get("ratelimit"), None);
+    assert_eq!(client.get("/shop/%2e%2e/elsewhere").await.status(), 404);
+    assert_eq!(client.get("//%73hop/x").await.status(), 200);
+}
+
+#[tokio::test]
+async fn the_body_of_a_refused_request_is_read_and_the_connection_kept() {
+    let upstream = Upstream::answering(OK).await;
+    let gateway = Running::before(&[upstream.address], ONE_AN_HOUR, "");
+    let mut client = gateway.connect().await;
+    client.get("/").await;
+    // More than is read with the header, and in pieces.
+    let body = "x".repeat(60_000);
+    client
+        .send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n")
+        .await;
+    client.send(&body[..100]).await;
+    assert_eq!(client.message().await.status(), 429);
+    client.send(&body[100..]).await;
+    client
+        .send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        .await;
+    assert_eq!(client.message().await.status(), 429);
+    client.send("5\r\nhello\r\n0\r\n\r\n").await;
+    assert_eq!(client.get("/").await.status(), 429);
+    assert_eq!(gateway.counters().connections_accepted, 1);
+}
+
+/// Closing a socket with unread bytes resets the connection, and a client that is still
+/// sending might never read the answer.
+#[tokio::test]
+async fn a_long_body_of_a_refused_request_does_not_destroy_the_answer() {
+    let upstream = Upstream::answering(OK).await;
+    let gateway = Running::before(&[upstream.address], ONE_AN_HOUR, "");
+    gateway.connect().await.get("/").await;
+    let mut client = gateway.connect().await;
+    client
+        .send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4000000\r\n\r\n")
+        .await;
+    for _ in 0..40 {
+        client.send(vec![b'x'; 100_000]).await;
+    }
+    let answer = client.message().await;
+    assert_eq!(answer.status(), 429);
+    assert_eq!(answer.get("connection").unwrap(), "close");
+    assert!(client.closes_quietly().await);
+}
+
+#[tokio::test]
+async fn a_body_that_was_announced_is_not_asked_for_after_a_refusal() {
+    let upstream = Upstream::answering(OK).await;
+    let gateway = Running::before(&[upstream.address], ONE_AN_HOUR, "");
+    gateway.connect().await.get("/").await;
+    let mut client = gateway.connect().await;
+    let expect = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n";
+    let answer = client.ask(expect).await;
+    assert_eq!(answer.status(), 429);
+    assert_eq!(answer.get("connection").unwrap(), "close");
+    assert!(client.closes_quietly().await);
+}
+
+/// An upstream whose answers begin and then wait for the test.
+async fn slow_upstream() -> (Upstream, mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
+    let (send, started) = mpsc::unbounded_channel();
+    let upstream = Upstream::start(move |mut served| {
+        let send = send.clone();
+        async move {
+            while served.request().await.is_some() {
+                let (go_on, wait) = oneshot::channel();
+                served
+                    .wire
+                    .send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")
+                    .await;
+                send.send(go_on).unwrap();
+                let _ = wait.await;
+                if served.wire.try_send("-last").await.is_err() {
+                    return;
+                }
+            }
+        }
+    })
+    .await;
+    (upstream, started)
+}
+
+#[tokio::test]
+async fn a_place_is_held_until_the_body_has_ended() {
+    let (upstream, mut started) = slow_upstream().await;
+    let gateway = Running::before(&[upstream.address], ONE_SLOT, "");
+    let mut inside = gateway.connect().await;
+    inside.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let head = inside.head().await.unwrap();
+    assert_eq!(head.status(), 200);
+    assert_eq!(
+        head.get("ratelimit-policy").unwrap(),
+        r#""slots";q=1;qu="concurrent-requests""#
+    );
+    let go_on = soon(started.recv()).await.unwrap();
+    let mut outside = gateway.connect().await;
+    let refused = outside.get("/").await;
+    assert_eq!(refused.status(), 429);
+    assert_eq!(refused.get("retry-after").unwrap(), "1");
+    assert_eq!(refused.get("ratelimit").unwrap(), r#""slots";r=0"#);
+    go_on.send(()).unwrap();
+    assert_eq!(inside.exactly(10).await, b"first-last");
+    outside.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!(outside.head().await.unwrap().status(), 200);
+}
+
+/// Asks until a place is free.
+async fn enters(client: &mut Wire) {
+    soon(async {
+        loop {
+            client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            let head = client.head().await.unwrap();
+            if head.status() == 200 {
+                return;
+            }
+            let length = head.get("content-length").unwrap().parse().unwrap();
+            client.exactly(length).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_within_a_body_gives_its_place_back() {
+    let (upstream, mut started) = slow_upstream().await;
+    let gateway = Running::before(&[upstream.address], ONE_SLOT, "");
+    for reset in [false, true] {
+        let mut inside = gateway.connect().await;
+        enters(&mut inside).await;
+        let kept_waiting = soon(started.recv()).await.unwrap();
+        if reset {
+            inside.reset()
+        } else {
+            drop(inside)
+        }
+        let mut next = gateway.connect().await;
+        enters(&mut next).await;
+        drop((kept_waiting, next));
+        soon(started.recv()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_before_the_answer_gives_its_place_back() {
+    let mut upstream = Upstream::start(|mut served| async move {
+        if served
+            .request()
+            .await
+            .is_some_and(|request| request.head.start.contains("/never"))
+        {
+            // Until the gateway lets go.
+            assert!(served.request().await.is_none());
+        } else {
+            served.wire.send(OK).await;
+        }
+    })
+    .await;
+    let gateway = Running::before(&[upstream.address], ONE_SLOT, "");
+    let mut inside = gateway.connect().await;
+    inside.send("GET /never HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    upstream.seen().await;
+    let mut outside = gateway.connect().await;
+    assert_eq!(outside.get("/").await.status(), 429);
+    drop(inside);
+    enters(&mut outside).await;
+}
+
+#[tokio::test]
+async fn a_delay_is_waited_out_on_the_nodes_time() {
+    let mut upstream = Upstream::answering(OK).await;
+    let limits = "  paced:\n    rate: 1/s\n    algorithm: smooth_bursty";
+    let clock = ManualClock::new(Timestamp::from_secs(1_800_000_000));
+    let (send, mut asked) = mpsc::unbounded_channel();
+    let policy = policy(&[upstream.address], limits, "");
+    let timer = Arc::new(ManualTimer(send));
+    let gateway = Running::with_clock(policy, Arc::new(clock.clone()), timer);
+    let mut first = gateway.connect().await;
+    assert_eq!(first.get("/1").await.status(), 200);
+    upstream.seen().await;
+    first.send("GET /2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let (at, ring) = soon(asked.recv()).await.unwrap();
+    assert_eq!(at.since(clock.now()), Duration::from_secs(1));
+    assert!(!upstream.has_seen());
+    clock.set(at);
+    ring.send(()).unwrap();
+    assert_eq!(first.message().await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_while_it_waits_gives_its_permits_back() {
+    let upstream = Upstream::answering(OK).await;
+    let limits = "  paced:\n    rate: 1/s\n    algorithm: smooth_bursty";
+    let clock = ManualClock::new(Timestamp::from_secs(1_800_000_000));
+    let (send, mut asked) = mpsc::unbounded_channel();
+    let policy = policy(&[upstream.address], limits, "");
+    let timer = Arc::new(ManualTimer(send));
+    let gateway = Running::with_clock(policy, Arc::new(clock.clone()), timer);
+    let mut client = gateway.connect().await;
+    assert_eq!(client.get("/1").await.status(), 200);
+    client.send("GET /2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let (first, mut ring) = soon(asked.recv()).await.unwrap();
+    drop(client);
+    soon(ring.closed()).await;
+    let mut client = gateway.connect().await;
+    client.send("GET /3 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let (second, ring) = soon(asked.recv()).await.unwrap();
+    assert_eq!(second, first, "the place in the row was given up");
+    ring.send(()).unwrap();
+    assert_eq!(client.message().await.status(), 200);
+}
+
+/// A timer that is broken.
+#[derive(Debug)]
+struct NoTimer;
+
+impl Timer for NoTimer {
+    fn sleep_until(&self, at: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        panic!("asked to wait until {at:?}")
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_one_request_costs_its_connection_and_nothing_else() {
+    let upstream = Upstream::answering(OK).await;
+    let limits = "  paced:\n    rate: 1/s\n    algorithm: smooth_bursty\n    key: [path]";
+    let policy = policy(&[upstream.address], limits, "");
+    let clock = Arc::new(ManualClock::new(Timestamp::from_secs(1_800_000_000)));
+    let gateway = Running::with_clock(policy, clock, Arc::new(NoTimer));
+    let mut other = gateway.connect().await;
+    assert_eq!(other.get("/1").await.status(), 200);
+    let mut client = gateway.connect().await;
+    assert_eq!(client.get("/2").await.status(), 200);
+    client.send("GET /2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert!(client.closes_quietly().await);
+    assert_eq!(other.get("/3").await.status(), 200);
+    assert_eq!(gateway.connect().await.get("/4").await.status(), 200);
+    let counters = gateway.counters();
+    assert_eq!((counters.panics, counters.connections_open), (1, 1));
+}

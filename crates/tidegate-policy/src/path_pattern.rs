@@ -130,8 +130,8 @@ impl Segment {
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (_, Self::Literal(text)) => self.matches(text),
-            (Self::One, Self::One) => true,
-            (Self::One, Self::Glob(glob)) => glob.bytes().any(|byte| byte != b'*'),
+            // There is more than `*` in a glob, so that it is never empty.
+            (Self::One, Self::One | Self::Glob(_)) => true,
             (Self::Glob(ours), Self::Glob(theirs)) => ours == theirs,
             _ => false,
         }

@@ -17,7 +17,7 @@ pub(crate) fn quote(text: &str) -> String {
     quoted
 }
 
-/// ``a`, `b` or `c``.
+/// The words between backticks: `a`, `b` or `c`.
 pub(crate) fn one_of(words: &[&str]) -> String {
     let mut listed = String::new();
     for (index, word) in words.iter().enumerate() {

@@ -176,6 +176,8 @@ pub enum QuotaError {
     /// A concurrency limit where a rate was wanted: its permits have to come back, so it hands out
     /// guards.
     NotARate,
+    /// A state of 64 bits does not hold this rate exactly: one of 128 bits does.
+    NarrowState,
     /// Limits that should share their keys (one, and what overrides it) are of different kinds.
     MixedAlgorithms,
     /// The warm-up is 0, or its product with the rate is beyond exact arithmetic.
@@ -213,6 +215,9 @@ impl fmt::Display for QuotaError {
                 crate::meter::SmoothWarmUp::MAX_COLD_FACTOR
             ),
             Self::NotARate => f.write_str("a concurrency limit is no rate: it hands out guards"),
+            Self::NarrowState => {
+                f.write_str("64 bits do not hold this rate exactly: take the limit with u128")
+            }
             Self::MixedAlgorithms => {
                 f.write_str("a limit and its overrides are of one algorithm, and these are not")
             }

@@ -9,7 +9,7 @@ use core::time::Duration;
 use super::token_bucket::{Charge, Tat};
 use super::{Meter, Plan, State, Taken, Used, Word};
 use crate::time::nanos;
-use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
+use crate::{Ask, Decision, Quota, QuotaError, Rate, Retry, Timestamp, Verdict};
 
 /// A request is admitted as soon as no earlier one is still being paid for, whatever it takes
 /// itself. The burst is the most permits that are stored; a new key has none.
@@ -30,9 +30,12 @@ impl<W: Word> SmoothBursty<W> {
     /// Stores up to the quota's burst; grants at most `max_debt` ahead.
     ///
     /// # Errors
-    /// [`QuotaError`] where the numbers make no limit.
+    /// [`QuotaError`] where the numbers make no limit, or need a wider state.
     pub fn new(quota: Quota, max_debt: Duration) -> Result<Self, QuotaError> {
         let rate = quota.rate()?;
+        if largest_tat(rate, quota.burst_permits(), max_debt) >= W::LARGEST.into() {
+            return Err(QuotaError::NarrowState);
+        }
         Ok(Self {
             numerator: rate.permits().max(1),
             cost: rate.nanos(),
@@ -61,12 +64,14 @@ impl<W: Word> SmoothBursty<W> {
 impl SmoothBursty<u64> {
     /// Whether 64 bits hold every state exactly.
     pub fn fits(quota: Quota, max_debt: Duration) -> bool {
-        let Ok(rate) = quota.rate() else { return false };
-        let time = u128::from(Timestamp::MAX.as_nanos()) + u128::from(nanos(max_debt));
-        let most = time * u128::from(rate.permits())
-            + 2 * u128::from(rate.nanos()) * u128::from(quota.burst_permits());
-        most < u128::from(<u64 as Word>::LARGEST)
+        Self::new(quota, max_debt).is_ok()
     }
+}
+
+/// The scaled end of time, all debt there may be, and what a plan adds to see that it is too much.
+fn largest_tat(rate: Rate, burst: u64, max_debt: Duration) -> u128 {
+    let time = u128::from(Timestamp::MAX.as_nanos()) + 2 * u128::from(nanos(max_debt));
+    time * u128::from(rate.permits()) + 2 * u128::from(rate.nanos()) * u128::from(burst)
 }
 
 impl<W: Word> Meter for SmoothBursty<W>

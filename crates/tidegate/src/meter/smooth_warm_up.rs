@@ -75,14 +75,15 @@ impl SmoothWarmUp {
         if scaled == 0 || scaled > 1 << 56 {
             return Err(QuotaError::WarmUp(warm_up));
         }
-        let threshold = scaled / 2;
+        let cold = u128::from(cold_factor);
         Ok(Self {
             numerator: rate.permits(),
             cost: rate.nanos(),
             cold_factor,
             warm_up: scaled,
-            threshold,
-            max_stored: threshold + 2 * scaled / (1 + u128::from(cold_factor)),
+            threshold: scaled / 2,
+            // p/2 + 2p/(1 + c), rounded once.
+            max_stored: scaled * (5 + cold) / (2 * (1 + cold)),
             max_debt: u128::from(nanos(max_debt)) * u128::from(rate.permits().max(1)),
         })
     }

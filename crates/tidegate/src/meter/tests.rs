@@ -1,1 +1,73 @@
+use core::time::Duration;
 
+use proptest::prelude::*;
+
+use super::*;
+
+use crate::{Quota, Retry};
+
+fn take<M: Meter>(meter: &M, state: &mut M::State, now: Timestamp, ask: &Ask) -> Decision {
+    let plan = meter.plan(state, now, ask);
+    if let Some(change) = plan.change {
+        let _ = meter.commit(state, change);
+    }
+    plan.decision
+}
+
+#[test]
+fn a_wait_that_64_bits_cannot_say_is_not_told_as_one_nanosecond() {
+    let meter = TokenBucket::<u128>::new(Quota::per_month(1).burst(296_229)).unwrap();
+    let now = Timestamp::EPOCH;
+    let mut state = meter.fresh(now);
+    assert!(take(&meter, &mut state, now, &Ask::new(296_229)).is_allowed());
+    // 7,405 months are 608 years; a u64 of nanoseconds ends at 584.
+    let patient = Ask::new(7_405).within(Duration::from_hours(24 * 365 * 580));
+    let retry = meter.plan(&state, now, &patient).decision.retry();
+    let years = Duration::from_hours(24 * 365 * 20);
+    assert!(
+        matches!(retry, Some(Retry::After(wait)) if wait > years),
+        "{retry:?}"
+    );
+}
+
+#[test]
+fn a_warm_up_stores_what_its_integral_says_rounded_once() {
+    let limit = |quota: Quota, warm_up, cold_factor| {
+        let warm_up = Duration::from_nanos(warm_up);
+        let meter = SmoothWarmUp::new(quota, warm_up, cold_factor, Duration::ZERO).unwrap();
+        let now = Timestamp::EPOCH;
+        let plan = meter.plan(&meter.fresh(now), now, &Ask::new(0));
+        plan.decision.limit
+    };
+    // 1/2 + 2/4 of a permit are one.
+    assert_eq!(limit(Quota::new(1, Duration::from_nanos(1)), 1, 3), 1);
+    // 573/200 + 2 * 573/8200 are 3.0048.
+    assert_eq!(limit(Quota::per_second(10_000_000), 573, 81), 3);
+}
+
+#[test]
+fn a_bucket_of_64_bits_refuses_numbers_that_do_not_fit_it() {
+    let quota = Quota::per_second(999_999_937);
+    assert!(!TokenBucket::<u64>::fits(quota));
+    assert!(TokenBucket::<u64>::new(quota).is_err());
+    assert!(TokenBucket::<u128>::new(quota).is_ok());
+    assert!(SmoothBursty::<u64>::new(quota, Duration::ZERO).is_err());
+    assert!(SmoothBursty::<u128>::new(quota, Duration::ZERO).is_ok());
+}
+
+proptest! {
+    // proves: F4
+    #[test]
+    fn usage_loses_less_than_a_unit_and_never_to_the_callers_favour(
+        permits in 0..=Quota::MAX_PERMITS,
+        rest in any::<u64>(),
+        per_permit in 1..=Quota::MAX_PERIOD.as_nanos() as u64,
+    ) {
+        let units = u128::from(permits) * u128::from(per_permit) + u128::from(rest % per_permit);
+        let used = Used::units(units, per_permit);
+        let back = used.to_units(per_permit);
+        prop_assert!(back >= units && back - units <= 1, "{} became {}", units, back);
+        let whole = u64::try_from(units.div_ceil(u128::from(per_permit))).unwrap();
+        prop_assert_eq!(used.permits_ceil(), whole);
+    }
+}

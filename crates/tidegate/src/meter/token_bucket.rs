@@ -11,7 +11,7 @@
 use core::time::Duration;
 
 use super::{Meter, Plan, State, Taken, Used, Word};
-use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
+use crate::{Ask, Decision, Quota, QuotaError, Rate, Retry, Timestamp, Verdict};
 
 /// In every interval of length *t* at most `burst + rate * t` permits.
 ///
@@ -43,10 +43,13 @@ impl<W: Word> TokenBucket<W> {
     /// A bucket of this quota.
     ///
     /// # Errors
-    /// [`QuotaError`] where the numbers make no limit.
+    /// [`QuotaError`] where the numbers make no limit, or need a wider state.
     pub fn new(quota: Quota) -> Result<Self, QuotaError> {
         let rate = quota.rate()?;
         let burst = quota.burst_permits();
+        if largest_tat(rate, burst) >= W::LARGEST.into() {
+            return Err(QuotaError::NarrowState);
+        }
         Ok(Self {
             // A rate of 0 has a burst of 0, so that no time ever matters.
             numerator: rate.permits().max(1),
@@ -58,14 +61,17 @@ impl<W: Word> TokenBucket<W> {
 }
 
 impl TokenBucket<u64> {
-    /// Whether 64 bits hold every state of this quota exactly: the scaled end of time, a full
-    /// bucket of use, and as much again for what callers that wait have reserved.
+    /// Whether 64 bits hold every state of this quota exactly.
     pub fn fits(quota: Quota) -> bool {
-        let Ok(rate) = quota.rate() else { return false };
-        let most = u128::from(Timestamp::MAX.as_nanos()) * u128::from(rate.permits())
-            + 2 * u128::from(rate.nanos()) * u128::from(quota.burst_permits());
-        most < u128::from(<u64 as Word>::LARGEST)
+        Self::new(quota).is_ok()
     }
+}
+
+/// The scaled end of time, a full bucket of use, and as much again for what callers that wait have
+/// reserved.
+fn largest_tat(rate: Rate, burst: u64) -> u128 {
+    u128::from(Timestamp::MAX.as_nanos()) * u128::from(rate.permits())
+        + 2 * u128::from(rate.nanos()) * u128::from(burst)
 }
 
 impl<W: Word> Meter for TokenBucket<W>
@@ -88,9 +94,8 @@ where
         // A caller that offers to wait takes permits that are yet to come. The last word of the
         // range is never reached: time saturates before it.
         let over = new.minus(scaled_now).minus(self.capacity);
-        let fits = permits <= self.burst
-            && over <= W::of(ask.max_delay_nanos()).times(self.numerator)
-            && new < W::LARGEST;
+        let patience = W::of(ask.max_delay_nanos()).times(self.numerator);
+        let fits = permits <= self.burst && over <= patience && new < W::LARGEST;
         let wait = over.div_ceil(self.numerator);
         let verdict = if permits == 0 {
             Verdict::Allowed {
@@ -105,7 +110,7 @@ where
                 retry: Retry::Never,
             }
         } else {
-            let wait = wait.saturating_sub(ask.max_delay_nanos()).max(1);
+            let wait = over.minus(patience).div_ceil(self.numerator).max(1);
             Verdict::Denied {
                 retry: Retry::After(Duration::from_nanos(wait)),
             }

@@ -1,1 +1,141 @@
+use std::collections::BTreeMap;
 
+use proptest::prelude::*;
+
+use super::shard::{EVICTION_WINDOW, METER_BITS, Shard, Slot};
+use crate::Timestamp;
+use crate::key_hash::KeyHash;
+use crate::meter::Tat;
+
+type Order = (u64, u64);
+
+/// One change of a shard. Keys are numbers that are made hashes of later.
+#[derive(Clone, Debug)]
+enum Change {
+    Insert(u16),
+    Remove(u16),
+    Retain(u64),
+    Extract(u16, u16),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        12 => any::<u16>().prop_map(Change::Insert),
+        6 => any::<u16>().prop_map(Change::Remove),
+        1 => (2..5_u64).prop_map(Change::Retain),
+        1 => (any::<u16>(), any::<u16>()).prop_map(|(a, b)| Change::Extract(a.min(b), a.max(b))),
+    ]
+}
+
+/// How keys lie in the range of hashes.
+#[derive(Clone, Copy, Debug)]
+enum Spread {
+    Even,
+    /// All in the last sixteenth: pushed into the tail, and past it until the shard grows.
+    AtTheEnd,
+    /// A few upper halves, told apart by their lower halves.
+    Heaps,
+}
+
+fn hash(spread: Spread, key: u16) -> KeyHash {
+    let wide = u64::from(key);
+    let lo = wide << 48 | wide; // What the low bits say does not count.
+    let hi = match spread {
+        Spread::Even => (wide << 48) + 1,
+        Spread::AtTheEnd => u64::MAX - (wide << 44),
+        Spread::Heaps => (wide % 5 + 1) << 61 | 1,
+    };
+    KeyHash { hi, lo }
+}
+
+const fn order(hash: KeyHash) -> Order {
+    (hash.hi, hash.lo & !((1 << METER_BITS) - 1))
+}
+
+const fn order_of(slot: &Slot<Tat<u64>>) -> Order {
+    order(slot.hash())
+}
+
+/// The shard and what it should hold: of each key its meter and state.
+#[derive(Debug)]
+struct Pair {
+    shard: Shard<Tat<u64>>,
+    model: BTreeMap<Order, (u32, u64)>,
+    count: u64,
+}
+
+impl Pair {
+    fn apply(&mut self, spread: Spread, change: &Change) {
+        match *change {
+            Change::Insert(key) => {
+                let hash = hash(spread, key);
+                if self.shard.find(hash).is_err() {
+                    self.count += 1;
+                    let meter = (self.count % (1 << METER_BITS)) as u32;
+                    self.shard.insert(hash, meter, Tat(self.count));
+                    self.model.insert(order(hash), (meter, self.count));
+                }
+            }
+            Change::Remove(key) => {
+                let hash = hash(spread, key);
+                let removed = self.shard.find(hash).ok().map(|at| self.shard.remove(at));
+                let removed = removed.map(|slot| (slot.meter(), slot.state.0));
+                assert_eq!(removed, self.model.remove(&order(hash)));
+            }
+            Change::Retain(of) => {
+                self.shard.retain(|slot| slot.state.0 % of == 0);
+                self.model.retain(|_, (_, state)| *state % of == 0);
+            }
+            Change::Extract(first, last) => {
+                let range = u64::from(first) << 48..=u64::from(last) << 48 | ((1 << 48) - 1);
+                let taken = self.shard.extract(range.clone());
+                let mut taken: Vec<Order> = taken.iter().map(order_of).collect();
+                taken.sort_unstable();
+                let expected = self.model.extract_if(.., |(_, lo), _| range.contains(lo));
+                assert_eq!(taken, expected.map(|(order, _)| order).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    fn check(&self, spread: Spread) {
+        self.shard.assert_ordered();
+        assert_eq!(self.shard.len(), self.model.len());
+        assert_eq!(self.shard.count(|_| true), self.model.len());
+        for key in (0..=u16::MAX).step_by(257) {
+            let hash = hash(spread, key);
+            let found = self.shard.find(hash).ok().map(|at| self.shard.slot(at));
+            let found = found.map(|slot| (slot.meter(), slot.state.0));
+            assert_eq!(found.as_ref(), self.model.get(&order(hash)));
+            let near: Vec<usize> = self.shard.near(hash).collect();
+            assert_eq!(near.len(), self.model.len().min(EVICTION_WINDOW));
+        }
+    }
+}
+
+proptest! {
+    // proves: H1
+    #[test]
+    fn a_shard_is_an_ordered_map(
+        spread in prop::sample::select(&[Spread::Even, Spread::AtTheEnd, Spread::Heaps][..]),
+        changes in prop::collection::vec(change(), 1..300),
+    ) {
+        let mut pair = Pair { shard: Shard::new(), model: BTreeMap::new(), count: 0 };
+        for change in &changes {
+            pair.apply(spread, change);
+        }
+        pair.check(spread);
+    }
+}
+
+#[test]
+fn a_shard_does_not_go_back_in_time() {
+    let mut shard = Shard::<Tat<u64>>::new();
+    assert_eq!(
+        shard.advance(Timestamp::from_secs(5)),
+        Timestamp::from_secs(5)
+    );
+    assert_eq!(
+        shard.advance(Timestamp::from_secs(3)),
+        Timestamp::from_secs(5)
+    );
+}

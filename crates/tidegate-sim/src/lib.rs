@@ -1,0 +1,9 @@
+//! What the rest is tested against; for development only.
+//!
+//! - [`oracle`]: each algorithm once more, slow and obviously right.
+//! - [`interval`]: how much passed in any interval, counted by hand.
+//! - [`strategy`]: random limits and schedules, for property tests.
+
+pub mod interval;
+pub mod oracle;
+pub mod strategy;

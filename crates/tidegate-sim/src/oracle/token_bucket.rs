@@ -1,0 +1,111 @@
+//! A bucket with a level of tokens, which is a fraction.
+
+use std::collections::BTreeMap;
+
+use tidegate::Quota;
+
+use super::{Oracle, Request, Ticket, ceil_div, nanos, saturated};
+
+/// `permits` drip in evenly over each `period`, until the bucket is full.
+#[derive(Clone, Debug)]
+pub struct TokenBucketOracle {
+    permits: i128,
+    /// In nanoseconds; also the denominator of the level.
+    period: i128,
+    burst: i128,
+    /// Tokens, in parts of `1 / period`. Below zero when tokens to come are promised already.
+    level: i128,
+    latest: u64,
+    taken: BTreeMap<Ticket, i128>,
+    tickets: u64,
+}
+
+impl TokenBucketOracle {
+    /// A full bucket.
+    pub fn new(quota: Quota, start: u64) -> Self {
+        let period = nanos(quota.period());
+        let burst = i128::from(quota.burst_permits());
+        Self {
+            permits: i128::from(quota.permits()),
+            period,
+            burst,
+            level: burst * period,
+            latest: start,
+            taken: BTreeMap::new(),
+            tickets: 0,
+        }
+    }
+
+    fn level_at(&self, now: u64) -> i128 {
+        let passed = i128::from(now.saturating_sub(self.latest));
+        (self.level + self.permits * passed).min(self.burst * self.period)
+    }
+
+    fn advance(&mut self, now: u64) {
+        self.level = self.level_at(now);
+        self.latest = self.latest.max(now);
+    }
+
+    /// The same bucket under another quota: what is in use stays in use.
+    pub fn change(&mut self, quota: Quota, now: u64) {
+        self.advance(now);
+        let in_use = self.burst * self.period - self.level;
+        let (old_period, period) = (self.period, nanos(quota.period()));
+        self.permits = i128::from(quota.permits());
+        self.burst = i128::from(quota.burst_permits());
+        self.period = period;
+        // A fraction of another denominator, rounded against the caller by less than one part.
+        let (whole, rest) = (in_use / old_period, in_use % old_period);
+        let in_use = whole * period + ceil_div(rest * period, old_period);
+        self.level = self.burst * period - in_use;
+    }
+}
+
+impl Oracle for TokenBucketOracle {
+    fn limit(&self) -> u64 {
+        saturated(self.burst)
+    }
+
+    fn delay_of(&self, request: Request) -> Option<u64> {
+        let permits = i128::from(request.permits);
+        if permits == 0 {
+            return Some(0);
+        }
+        if permits > self.burst {
+            return None;
+        }
+        let after = self.level_at(request.now) - permits * self.period;
+        if after >= 0 {
+            return Some(0);
+        }
+        let delay = ceil_div(-after, self.permits);
+        (delay <= i128::from(request.patience)).then_some(saturated(delay))
+    }
+
+    fn ever_admits(&self, _now: u64, permits: u64) -> bool {
+        i128::from(permits) <= self.burst
+    }
+
+    fn remaining(&self, now: u64) -> u64 {
+        saturated(self.level_at(now).max(0) / self.period)
+    }
+
+    fn take(&mut self, request: Request) -> Ticket {
+        self.advance(request.now);
+        let permits = i128::from(request.permits);
+        self.level -= permits * self.period;
+        self.tickets += 1;
+        self.taken.insert(Ticket(self.tickets), permits);
+        Ticket(self.tickets)
+    }
+
+    fn give_back(&mut self, now: u64, ticket: Ticket) {
+        self.advance(now);
+        let permits = self.taken.remove(&ticket).unwrap_or(0);
+        self.level = (self.level + permits * self.period).min(self.burst * self.period);
+    }
+
+    fn boxed(&self) -> Box<dyn Oracle> {
+        Box::new(self.clone())
+    }
+}

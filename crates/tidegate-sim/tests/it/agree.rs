@@ -1,0 +1,232 @@
+//! Runs a schedule through the engine and an oracle, and compares each answer in full.
+
+use core::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+use tidegate::{Algorithm, Ask, Decision, Retry, Timestamp};
+use tidegate_sim::interval::Pass;
+use tidegate_sim::oracle::{Oracle, Request, Ticket, oracle_of};
+use tidegate_sim::strategy::{Act, Step, scale};
+
+use crate::door::{Door, Way};
+
+type Outcome = Result<(), TestCaseError>;
+
+/// A limit in the engine and in an oracle, side by side.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    algorithm: Algorithm,
+    way: Way,
+    door: Box<dyn Door>,
+    pub(crate) oracle: Box<dyn Oracle>,
+    /// What the clock says, and the latest that it said.
+    now: u64,
+    latest: u64,
+    told: u64,
+    taken: Vec<Option<(Ticket, u64)>>,
+    /// What passed and what was given back, in the order of the calls.
+    pub(crate) passes: Vec<Pass>,
+}
+
+impl Pair {
+    pub(crate) fn new(algorithm: Algorithm, way: Way, start: Timestamp) -> Self {
+        Self {
+            door: way.open(&algorithm, start),
+            oracle: oracle_of(&algorithm, start.as_nanos()),
+            algorithm,
+            way,
+            now: start.as_nanos(),
+            latest: start.as_nanos(),
+            told: 0,
+            taken: Vec::new(),
+            passes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn run(&mut self, steps: &[Step]) -> Outcome {
+        for step in steps {
+            self.step(step)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn step(&mut self, step: &Step) -> Outcome {
+        let scale = scale(&self.algorithm);
+        self.now = step.time.from(self.now, scale, self.told);
+        self.latest = self.latest.max(self.now);
+        if self.way == Way::Keyed && self.taken.is_empty() {
+            // A store begins to remember a key with the first that it admits.
+            self.oracle = oracle_of(&self.algorithm, self.latest);
+        }
+        let request = Request {
+            now: self.latest,
+            permits: step.size.permits(&*self.oracle, self.latest),
+            patience: step.patience.nanos(scale),
+        };
+        match step.act {
+            Act::Check => self.check(request),
+            Act::Peek => self.peek(request),
+            Act::GiveBack(which) => {
+                self.give_back(which);
+                Ok(())
+            }
+        }
+    }
+
+    fn check(&mut self, request: Request) -> Outcome {
+        let ask = ask_of(request);
+        let decision = self.door.check(Timestamp::from_nanos(self.now), &ask);
+        self.compare_verdict(request, &decision)?;
+        if decision.is_allowed() && request.permits > 0 {
+            let ticket = self.oracle.take(request);
+            self.taken.push(Some((ticket, request.permits)));
+            self.passes.push(Pass {
+                at: self
+                    .latest
+                    .saturating_add(decision.delay().as_nanos() as u64),
+                permits: request.permits.into(),
+            });
+        }
+        self.compare_rest(&decision)
+    }
+
+    fn peek(&mut self, request: Request) -> Outcome {
+        let now = Timestamp::from_nanos(self.now);
+        let decision = self.door.peek(now, &ask_of(request));
+        self.compare_verdict(request, &decision)?;
+        self.compare_rest(&decision)
+    }
+
+    fn give_back(&mut self, which: usize) {
+        let Some(number) = which.checked_rem(self.taken.len()) else {
+            return;
+        };
+        if let Some((ticket, permits)) = self.taken[number].take() {
+            self.door.give_back(number, Timestamp::from_nanos(self.now));
+            self.oracle.give_back(self.latest, ticket);
+            self.passes.push(Pass {
+                at: self.latest,
+                permits: -i128::from(permits),
+            });
+        }
+    }
+
+    /// Promises 2 and 4: admitted if the oracle admits it, and told a wait that is exact.
+    fn compare_verdict(&mut self, request: Request, decision: &Decision) -> Outcome {
+        let slack = self.oracle.tolerance_nanos();
+        let expected = self.oracle.delay_of(request);
+        if self.oracle.is_close(request) {
+            return Ok(());
+        }
+        match decision.retry() {
+            None => {
+                let delay = nanos(decision.delay());
+                // Where the engine rounds: would it a moment later?
+                let expected = expected.or_else(|| self.oracle.delay_of(later(request, slack)));
+                prop_assert!(
+                    expected.is_some_and(|expected| expected.abs_diff(delay) <= slack),
+                    "{request:?}: the oracle says {expected:?}, the engine a delay of {delay}"
+                );
+            }
+            Some(retry) => {
+                let expected = expected.and_then(|_| self.oracle.delay_of(earlier(request, slack)));
+                prop_assert!(
+                    expected.is_none(),
+                    "{request:?}: the oracle says {expected:?}, the engine {retry:?}"
+                );
+                self.compare_retry(request, retry, slack)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_retry(&mut self, request: Request, retry: Retry, slack: u64) -> Outcome {
+        let ever = self.oracle.ever_admits(request.now, request.permits);
+        let wait = match retry {
+            Retry::Never => {
+                prop_assert!(!ever, "{request:?} is admitted some time");
+                return Ok(());
+            }
+            Retry::OnRelease => {
+                prop_assert!(self.algorithm.is_gate() && ever);
+                return Ok(());
+            }
+            Retry::After(wait) => nanos(wait),
+        };
+        prop_assert!(ever, "{request:?} is never admitted");
+        prop_assert!(wait > 0, "{request:?}: wait no time, to be refused again");
+        self.told = wait;
+        let on_time = Request {
+            now: self.now.saturating_add(wait),
+            ..request
+        };
+        // Some schedules run to the end of time, where nobody can wait.
+        if on_time.now.saturating_add(slack) <= Timestamp::MAX.as_nanos() {
+            let admitted = self.oracle.delay_of(later(on_time, slack));
+            prop_assert!(admitted.is_some(), "{request:?}: refused after {wait} ns");
+        }
+        if wait > slack {
+            let admitted = self.oracle.delay_of(earlier(on_time, slack + 1));
+            prop_assert!(admitted.is_none(), "{request:?}: admitted before {wait} ns");
+        }
+        Ok(())
+    }
+
+    /// Promise 6, and the time of reset.
+    fn compare_rest(&self, decision: &Decision) -> Outcome {
+        let Decision {
+            limit, remaining, ..
+        } = *decision;
+        let now = self.latest;
+        let (slack, slack_permits) = (
+            self.oracle.tolerance_nanos(),
+            self.oracle.tolerance_permits(),
+        );
+        prop_assert_eq!(limit, self.oracle.limit());
+        prop_assert!(remaining <= limit);
+        // What is stored counts from the moment that all is paid, and that may be rounded.
+        let fewest = self.oracle.remaining(now.saturating_sub(slack));
+        let most = self.oracle.remaining(now.saturating_add(slack));
+        prop_assert!(
+            remaining + slack_permits >= fewest && remaining <= most + slack_permits,
+            "at {now}: the oracle says {fewest} to {most} remain, the engine {remaining}"
+        );
+        let reset = nanos(decision.reset_after);
+        if self.algorithm.is_gate() {
+            prop_assert_eq!(reset, 0);
+            return Ok(());
+        }
+        let at = self.now.saturating_add(reset);
+        if at.saturating_add(slack) <= Timestamp::MAX.as_nanos() {
+            let full = self.oracle.remaining(at.max(now) + slack);
+            prop_assert!(
+                limit - full <= slack_permits,
+                "{full} remain after {reset} ns"
+            );
+        }
+        if slack == 0 && reset > 0 {
+            let early = self.oracle.remaining((at - 1).max(now));
+            prop_assert!(early < limit, "full before {reset} ns");
+        }
+        Ok(())
+    }
+}
+
+fn ask_of(request: Request) -> Ask {
+    Ask::new(request.permits).within(Duration::from_nanos(request.patience))
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).expect("the engine counts in 64 bits")
+}
+
+fn later(request: Request, by: u64) -> Request {
+    let now = request.now.saturating_add(by);
+    Request { now, ..request }
+}
+
+fn earlier(request: Request, by: u64) -> Request {
+    let now = request.now.saturating_sub(by);
+    Request { now, ..request }
+}

@@ -1,0 +1,224 @@
+//! Promises 1 and 2: never more than the bound in any interval, and each request that the exact
+//! model admits is admitted. Each runs through every way into the engine.
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+use tidegate::{Algorithm, Timestamp};
+use tidegate_sim::interval::{Pass, first_excess};
+use tidegate_sim::oracle::{nanos, oracle_of};
+use tidegate_sim::strategy::{self, Allowed, Step, cases};
+
+use crate::agree::Pair;
+use crate::door::Way;
+
+type Outcome = Result<(), TestCaseError>;
+
+/// Permits come back, nobody waits.
+const GIVES_BACK: Allowed = Allowed {
+    steps_back: false,
+    patience: false,
+    give_back: true,
+};
+/// Callers wait, nothing comes back.
+const WAITS: Allowed = Allowed {
+    steps_back: false,
+    patience: true,
+    give_back: false,
+};
+/// Callers wait, and some change their minds.
+const WAITS_AND_GIVES_BACK: Allowed = Allowed {
+    steps_back: false,
+    patience: true,
+    give_back: true,
+};
+
+/// Runs the schedule by each way, and hands over what passed.
+fn each_way(
+    algorithm: Algorithm,
+    start: Timestamp,
+    steps: &[Step],
+    check: impl Fn(&[Pass]) -> Outcome,
+) -> Outcome {
+    for way in Way::ALL {
+        if way == Way::Limiter && algorithm.is_gate() {
+            continue; // Its guards have tests of their own.
+        }
+        let mut pair = Pair::new(algorithm, way, start);
+        pair.run(steps)?;
+        check(&pair.passes)?;
+    }
+    Ok(())
+}
+
+/// `burst + rate * (length + ahead)`, as a fraction.
+fn burst_and_rate(algorithm: &Algorithm) -> impl Fn(u64) -> (i128, i128) {
+    let (quota, burst, ahead) = match *algorithm {
+        Algorithm::TokenBucket(quota) => (quota, quota.burst_permits(), 0),
+        Algorithm::SmoothBursty { quota, max_debt } => {
+            (quota, quota.burst_permits(), nanos(max_debt))
+        }
+        // What a warm-up stores is a fraction: less than one more than it says.
+        Algorithm::SmoothWarmUp {
+            quota, max_debt, ..
+        } => {
+            let limit = oracle_of(algorithm, 0).limit();
+            (quota, limit + 1, nanos(max_debt))
+        }
+        ref other => panic!("no burst and rate: {other:?}"),
+    };
+    let period = nanos(quota.period());
+    let (permits, burst) = (i128::from(quota.permits()), i128::from(burst));
+    move |length| {
+        let granted = permits * (i128::from(length) + ahead);
+        (burst * period + granted, period)
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(1_000))]
+
+    // proves: A1, B4, B5
+    #[test]
+    fn token_bucket_passes_burst_and_rate_times_time_and_no_less(
+        algorithm in strategy::token_bucket(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, GIVES_BACK),
+    ) {
+        each_way(algorithm, start, &steps, |passes| {
+            prop_assert_eq!(first_excess(passes, burst_and_rate(&algorithm)), None);
+            Ok(())
+        })?;
+    }
+
+    // proves: B5, B10
+    #[test]
+    fn token_bucket_holds_its_bound_where_callers_wait(
+        algorithm in strategy::token_bucket(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, WAITS),
+    ) {
+        // Who waits goes on at a whole nanosecond, up to one later than the exact time.
+        let allowed = burst_and_rate(&algorithm);
+        each_way(algorithm, start, &steps, |passes| {
+            prop_assert_eq!(first_excess(passes, |length| allowed(length + 1)), None);
+            Ok(())
+        })?;
+    }
+
+    // proves: A7
+    #[test]
+    fn token_bucket_agrees_where_callers_wait_and_give_back(
+        algorithm in strategy::token_bucket(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, WAITS_AND_GIVES_BACK),
+    ) {
+        each_way(algorithm, start, &steps, |_| Ok(()))?;
+    }
+
+    // proves: B1
+    #[test]
+    fn fixed_window_passes_its_permits_in_each_window_and_no_less(
+        algorithm in strategy::fixed_window(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, GIVES_BACK),
+    ) {
+        let Algorithm::FixedWindow { permits, window } = algorithm else { unreachable!() };
+        let window = window.as_nanos() as u64;
+        each_way(algorithm, start, &steps, |passes| {
+            for edge in passes.iter().map(|pass| pass.at / window * window) {
+                let inside = passes.iter().filter(|pass| pass.at / window * window == edge);
+                let passed: i128 = inside.map(|pass| pass.permits).sum();
+                prop_assert!(passed <= permits.into(), "{} from {}", passed, edge);
+            }
+            // Across an edge: twice, and so on.
+            let allowed = |length: u64| (i128::from(permits) * i128::from(length / window + 2), 1);
+            prop_assert_eq!(first_excess(passes, allowed), None);
+            Ok(())
+        })?;
+    }
+
+    // proves: B3
+    #[test]
+    fn sliding_log_passes_its_permits_in_every_window_and_no_less(
+        algorithm in strategy::sliding_log(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, GIVES_BACK),
+    ) {
+        let Algorithm::SlidingLog { permits, window } = algorithm else { unreachable!() };
+        let window = window.as_nanos() as u64;
+        each_way(algorithm, start, &steps, |passes| {
+            let allowed = |length: u64| (i128::from(permits) * i128::from(length / window + 1), 1);
+            prop_assert_eq!(first_excess(passes, allowed), None);
+            Ok(())
+        })?;
+    }
+
+    // proves: B6
+    #[test]
+    fn smooth_bursty_is_guavas_within_its_debt(
+        algorithm in strategy::smooth_bursty(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, WAITS),
+    ) {
+        each_way(algorithm, start, &steps, |passes| {
+            prop_assert_eq!(first_excess(passes, burst_and_rate(&algorithm)), None);
+            Ok(())
+        })?;
+    }
+
+    // proves: B6, A7
+    #[test]
+    fn smooth_bursty_agrees_where_callers_give_back(
+        algorithm in strategy::smooth_bursty(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, WAITS_AND_GIVES_BACK),
+    ) {
+        each_way(algorithm, start, &steps, |_| Ok(()))?;
+    }
+
+    // proves: A2, B8
+    #[test]
+    fn concurrency_never_has_more_inside_than_places_and_no_less(
+        algorithm in strategy::concurrency(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, GIVES_BACK),
+    ) {
+        let Algorithm::Concurrency { max } = algorithm else { unreachable!() };
+        each_way(algorithm, start, &steps, |passes| {
+            let mut inside = 0;
+            for pass in passes {
+                inside += pass.permits;
+                prop_assert!((0..=i128::from(max)).contains(&inside));
+            }
+            Ok(())
+        })?;
+    }
+}
+
+proptest! {
+    // The oracle counts in long fractions.
+    #![proptest_config(cases(150))]
+
+    // proves: B6
+    #[test]
+    fn smooth_warm_up_is_guavas_within_its_debt(
+        algorithm in strategy::smooth_warm_up(),
+        start in strategy::start(),
+        steps in strategy::schedule(40, WAITS),
+    ) {
+        each_way(algorithm, start, &steps, |passes| {
+            prop_assert_eq!(first_excess(passes, burst_and_rate(&algorithm)), None);
+            Ok(())
+        })?;
+    }
+
+    // proves: B6, A7
+    #[test]
+    fn smooth_warm_up_agrees_where_callers_give_back(
+        algorithm in strategy::smooth_warm_up(),
+        start in strategy::start(),
+        steps in strategy::schedule(40, WAITS_AND_GIVES_BACK),
+    ) {
+        each_way(algorithm, start, &steps, |_| Ok(()))?;
+    }
+}

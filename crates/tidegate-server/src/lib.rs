@@ -6,6 +6,7 @@ mod cli;
 mod command;
 mod exit;
 mod terminal;
+pub mod trace;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

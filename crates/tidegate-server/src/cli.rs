@@ -16,11 +16,34 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the gateway and the admin port of a policy.
     Serve(ServeArgs),
+    /// Run requests against a policy in virtual time, and say who would have been limited.
+    Simulate(SimulateArgs),
     /// Check a policy, or print the built-in one or its schema.
     Policy {
         #[command(subcommand)]
         command: PolicyCommand,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// The policy file; without it, the built-in policy.
+    #[arg(short, long = "config", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Traces, one JSON object a line; `-` for standard input.
+    ///
+    /// A request: {"at_ns":0,"client_ip":"192.0.2.1","path":"/","headers":{"user-id":"7"}}, with
+    /// "method", "host", "permits", "limits", "timeout_ns" and "peek" besides. A reload:
+    /// {"at_ns":5,"policy":"other.yaml"}. The end of the request of line 3:
+    /// {"at_ns":9,"release":3}.
+    #[arg(required = true, value_name = "TRACE")]
+    pub(crate) traces: Vec<PathBuf>,
+    /// Write one decision a line, in JSON, here (`-` for standard output) instead of a table.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) decisions: Option<PathBuf>,
+    /// How the table is printed.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]

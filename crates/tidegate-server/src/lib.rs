@@ -5,6 +5,7 @@ mod admin;
 mod cli;
 mod command;
 mod exit;
+pub mod simulation;
 mod terminal;
 pub mod trace;
 
@@ -35,6 +36,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let result = match cli.command {
         Command::Serve(args) => command::serve::run(&args, &mut terminal),
+        Command::Simulate(args) => command::simulate::run(&args, &mut terminal),
         Command::Policy { command } => match command {
             PolicyCommand::Check(args) => command::policy::check(&args, &mut terminal),
             PolicyCommand::Default => command::policy::default(&mut terminal),

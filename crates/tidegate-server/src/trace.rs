@@ -80,8 +80,10 @@ impl TraceLine {
     /// # Errors
     /// What is wrong with it, and the column where that shows (0 where it is the line as a whole).
     pub fn parse(text: &str) -> Result<Self, LineError> {
-        let raw: raw::Line = serde_json::from_str(text)
-            .map_err(|error| LineError { column: error.column(), reason: reason(&error) })?;
+        let raw: raw::Line = serde_json::from_str(text).map_err(|error| LineError {
+            column: error.column(),
+            reason: reason(&error),
+        })?;
         let whole = |reason: String| LineError { column: 0, reason };
         raw.into_line().map_err(whole)
     }
@@ -90,7 +92,8 @@ impl TraceLine {
 /// The text of a JSON error, without the place that we tell ourselves.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    text.rfind(" at line ").map_or(text.clone(), |end| text[..end].to_owned())
+    text.rfind(" at line ")
+        .map_or(text.clone(), |end| text[..end].to_owned())
 }
 
 /// Why a line is no line of a trace.
@@ -120,10 +123,16 @@ impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(_) => f.write_str("the trace cannot be read"),
-            Self::Line { line, error: LineError { column: 0, reason } } => {
+            Self::Line {
+                line,
+                error: LineError { column: 0, reason },
+            } => {
                 write!(f, "line {line}: {reason}")
             }
-            Self::Line { line, error: LineError { column, reason } } => {
+            Self::Line {
+                line,
+                error: LineError { column, reason },
+            } => {
                 write!(f, "line {line}, column {column}: {reason}")
             }
         }
@@ -150,7 +159,11 @@ pub struct TraceReader<R> {
 impl<R: BufRead> TraceReader<R> {
     /// Reads from `input`.
     pub const fn new(input: R) -> Self {
-        Self { input, line: 0, bytes: Vec::new() }
+        Self {
+            input,
+            line: 0,
+            bytes: Vec::new(),
+        }
     }
 
     fn next_line(&mut self) -> Result<Option<TraceLine>, TraceError> {
@@ -159,10 +172,17 @@ impl<R: BufRead> TraceReader<R> {
             self.line += 1;
             let wrong = |line, reason: &str| TraceError::Line {
                 line,
-                error: LineError { column: 0, reason: reason.to_owned() },
+                error: LineError {
+                    column: 0,
+                    reason: reason.to_owned(),
+                },
             };
             let limit = MAX_LINE_BYTES as u64 + 1;
-            let read = self.input.by_ref().take(limit).read_until(b'\n', &mut self.bytes);
+            let read = self
+                .input
+                .by_ref()
+                .take(limit)
+                .read_until(b'\n', &mut self.bytes);
             if read.map_err(TraceError::Io)? == 0 {
                 return Ok(None);
             }
@@ -170,14 +190,19 @@ impl<R: BufRead> TraceReader<R> {
                 return Err(wrong(self.line, "a line has at most 1 MiB"));
             }
             let Ok(text) = std::str::from_utf8(&self.bytes) else {
-                return Err(wrong(self.line, "a trace is UTF-8 text; bytes go as base64"));
+                return Err(wrong(
+                    self.line,
+                    "a trace is UTF-8 text; bytes go as base64",
+                ));
             };
             if text.trim().is_empty() {
                 continue;
             }
             let line = self.line;
             let parsed = TraceLine::parse(text.trim_end());
-            return parsed.map(Some).map_err(|error| TraceError::Line { line, error });
+            return parsed
+                .map(Some)
+                .map_err(|error| TraceError::Line { line, error });
         }
     }
 }
@@ -187,7 +212,9 @@ impl<R: BufRead> Iterator for TraceReader<R> {
     type Item = Result<(usize, TraceLine), TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_line().map(|line| line.map(|line| (self.line, line))).transpose()
+        self.next_line()
+            .map(|line| line.map(|line| (self.line, line)))
+            .transpose()
     }
 }
 
@@ -198,8 +225,12 @@ fn head(
     target: &str,
     headers: Vec<(String, Vec<u8>)>,
 ) -> Result<Parts, String> {
-    let method: Method = method.parse().map_err(|_| format!("`{method}` is no method"))?;
-    let uri: Uri = target.parse().map_err(|_| format!("`{target}` is no path"))?;
+    let method: Method = method
+        .parse()
+        .map_err(|_| format!("`{method}` is no method"))?;
+    let uri: Uri = target
+        .parse()
+        .map_err(|_| format!("`{target}` is no path"))?;
     if !target.starts_with('/') && target != "*" && uri.scheme().is_none() {
         return Err(format!("`{target}` is no path: it begins with `/`"));
     }
@@ -214,8 +245,9 @@ fn head(
         return Err(format!("{} headers: at most {MAX_HEADERS}", headers.len()));
     }
     for (name, value) in headers {
-        let parsed: HeaderName =
-            name.parse().map_err(|_| format!("`{name}` is no name of a header"))?;
+        let parsed: HeaderName = name
+            .parse()
+            .map_err(|_| format!("`{name}` is no name of a header"))?;
         let value = HeaderValue::from_bytes(&value)
             .map_err(|_| format!("the value of the header `{name}` has control characters"))?;
         parts.headers.append(parsed, value);

@@ -17,7 +17,10 @@ fn reason(text: &str) -> (usize, String) {
 #[test]
 fn everything_but_the_time_has_a_default() {
     let request = request(r#"{"at_ns":7}"#);
-    assert_eq!((request.at_ns, request.permits, request.peek), (7, 1, false));
+    assert_eq!(
+        (request.at_ns, request.permits, request.peek),
+        (7, 1, false)
+    );
     assert_eq!(request.parts.method, Method::GET);
     assert_eq!(request.parts.uri, "/");
     assert!(request.parts.headers.is_empty() && request.client_ip.is_none());
@@ -45,26 +48,70 @@ fn reloads_and_releases() {
         TraceLine::parse(r#"{"at_ns":9,"release":3}"#),
         Ok(TraceLine::Release { at_ns: 9, line: 3 })
     ));
-    assert!(reason(r#"{"at_ns":9,"release":3,"path":"/"}"#).1.contains("nothing else"));
-    assert!(reason(r#"{"at_ns":9,"release":3,"policy":"p"}"#).1.contains("two lines"));
+    assert!(
+        reason(r#"{"at_ns":9,"release":3,"path":"/"}"#)
+            .1
+            .contains("nothing else")
+    );
+    assert!(
+        reason(r#"{"at_ns":9,"release":3,"policy":"p"}"#)
+            .1
+            .contains("two lines")
+    );
 }
 
 #[test]
 fn what_is_wrong_is_said_with_its_column() {
     assert_eq!(reason("{").1, "EOF while parsing an object");
     assert!(reason("{}").1.contains("missing field `at_ns`"));
-    assert!(reason(r#"{"at_ns":0,"pth":"/"}"#).1.contains("unknown field `pth`"));
+    assert!(
+        reason(r#"{"at_ns":0,"pth":"/"}"#)
+            .1
+            .contains("unknown field `pth`")
+    );
     let (column, text) = reason(r#"{"at_ns":0,"permits":"x"}"#);
-    assert_eq!((column, text.contains("invalid type")), (24, true), "{text}");
+    assert_eq!(
+        (column, text.contains("invalid type")),
+        (24, true),
+        "{text}"
+    );
     assert!(reason(r#"{"at_ns":-1}"#).1.contains("-1"));
-    assert!(reason(r#"{"at_ns":0,"client_ip":"nobody"}"#).1.contains("IP"));
+    assert!(
+        reason(r#"{"at_ns":0,"client_ip":"nobody"}"#)
+            .1
+            .contains("IP")
+    );
     assert!(reason(r#"{"at_ns":0,"path":"a b"}"#).1.contains("no path"));
-    assert!(reason(r#"{"at_ns":0,"path":"a"}"#).1.contains("begins with"));
-    assert!(reason(r#"{"at_ns":0,"method":"G T"}"#).1.contains("no method"));
-    assert!(reason(r#"{"at_ns":0,"headers":{"a b":"1"}}"#).1.contains("no name"));
-    assert!(reason(r#"{"at_ns":0,"headers":{"a":"1\n"}}"#).1.contains("control"));
-    assert!(reason(r#"{"at_ns":0,"headers":{"a":{"base64":"*"}}}"#).1.contains("base64"));
-    assert!(reason(r#"{"at_ns":0,"headers":7}"#).1.contains("object of headers"));
+    assert!(
+        reason(r#"{"at_ns":0,"path":"a"}"#)
+            .1
+            .contains("begins with")
+    );
+    assert!(
+        reason(r#"{"at_ns":0,"method":"G T"}"#)
+            .1
+            .contains("no method")
+    );
+    assert!(
+        reason(r#"{"at_ns":0,"headers":{"a b":"1"}}"#)
+            .1
+            .contains("no name")
+    );
+    assert!(
+        reason(r#"{"at_ns":0,"headers":{"a":"1\n"}}"#)
+            .1
+            .contains("control")
+    );
+    assert!(
+        reason(r#"{"at_ns":0,"headers":{"a":{"base64":"*"}}}"#)
+            .1
+            .contains("base64")
+    );
+    assert!(
+        reason(r#"{"at_ns":0,"headers":7}"#)
+            .1
+            .contains("object of headers")
+    );
 }
 
 #[test]
@@ -80,8 +127,14 @@ fn lines_are_counted_with_blank_ones() {
 #[test]
 fn a_line_is_bounded() {
     let text = "x".repeat(MAX_LINE_BYTES + 2);
-    let error = TraceReader::new(text.as_bytes()).next().unwrap().unwrap_err();
+    let error = TraceReader::new(text.as_bytes())
+        .next()
+        .unwrap()
+        .unwrap_err();
     assert_eq!(error.to_string(), "line 1: a line has at most 1 MiB");
-    let error = TraceReader::new(&b"\xff\n"[..]).next().unwrap().unwrap_err();
+    let error = TraceReader::new(&b"\xff\n"[..])
+        .next()
+        .unwrap()
+        .unwrap_err();
     assert!(error.to_string().contains("UTF-8"));
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use crate::path_pattern::{NORMAL_FORM, is_normal};
 use crate::quote::printable;
 use crate::request::Request;
 
@@ -101,7 +102,11 @@ impl KeyPart {
                 let host = without_root_dot(text).to_ascii_lowercase();
                 Ok(host.into_bytes().into_boxed_slice())
             }
-            Self::Path if !text.starts_with('/') && text != "*" => Err(KeyValueError::NotAPath),
+            Self::Path if text != "*" => match text.strip_prefix('/') {
+                None => Err(KeyValueError::NotAPath),
+                Some(inner) if !is_normal(inner) => Err(KeyValueError::PathNotNormal),
+                Some(_) => Ok(Box::from(text.as_bytes())),
+            },
             _ => Ok(Box::from(text.as_bytes())),
         }
     }
@@ -192,6 +197,8 @@ pub enum KeyValueError {
     NotAnAddress,
     /// A path that does not start with `/`.
     NotAPath,
+    /// A path that requests have in another form.
+    PathNotNormal,
 }
 
 impl fmt::Display for KeyValueError {
@@ -199,6 +206,7 @@ impl fmt::Display for KeyValueError {
         f.write_str(match self {
             Self::NotAnAddress => "this is no IP address",
             Self::NotAPath => "a path starts with `/`",
+            Self::PathNotNormal => "no request has this: paths are normalised first",
         })
     }
 }
@@ -211,6 +219,7 @@ impl KeyValueError {
         match self {
             Self::NotAnAddress => "write one address, such as `192.0.2.1` or `2001:db8::1`",
             Self::NotAPath => "write it as requests have it, such as `/api/orders`",
+            Self::PathNotNormal => NORMAL_FORM,
         }
     }
 }

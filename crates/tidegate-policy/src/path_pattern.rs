@@ -7,7 +7,8 @@ use std::str::FromStr;
 ///
 /// `*` is any text within a segment, `**` any number of whole segments (also none: `/api/**`
 /// is `/api`, `/api/` and everything below), `{name}` one segment that has a name. A segment
-/// that is only `*` or `{name}` is not empty. Case and a trailing slash matter.
+/// that is only `*` or `{name}` is not empty. Case and a trailing slash matter. Paths are
+/// compared in their normal form (RFC 3986 section 6.2.2), and patterns are written in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPattern {
     text: String,
@@ -152,6 +153,9 @@ impl FromStr for PathPattern {
         if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(PathPatternError::Space);
         }
+        if !is_normal(inner) {
+            return Err(PathPatternError::NotNormal);
+        }
         let segments = inner
             .split('/')
             .map(parse_segment)
@@ -206,6 +210,8 @@ pub enum PathPatternError {
     Query,
     /// There is a space or a control character in it.
     Space,
+    /// Requests have such a path in another form.
+    NotNormal,
     /// `**` is only a part of a segment.
     DoubleStarInSegment,
     /// `{` or `}` that is not around a whole segment, or around no name.
@@ -225,6 +231,7 @@ impl fmt::Display for PathPatternError {
             Self::NoSlash => f.write_str("a path starts with `/`"),
             Self::Query => f.write_str("a path has no query and no fragment"),
             Self::Space => f.write_str("a path has no spaces"),
+            Self::NotNormal => f.write_str("no request has this: paths are normalised first"),
             Self::DoubleStarInSegment => f.write_str("`**` stands alone between two slashes"),
             Self::Capture => f.write_str("a capture is a whole segment"),
         }
@@ -241,6 +248,7 @@ impl PathPatternError {
             Self::NoSlash => "write it with the `/`, such as `/api/**`",
             Self::Query => "routes look at the path alone; a key can have `query:NAME`",
             Self::Space => "write a space as `%20`, as clients send it",
+            Self::NotNormal => NORMAL_FORM,
             Self::DoubleStarInSegment => {
                 "write `*` for any text within a segment, `/**` for whatever follows"
             }
@@ -258,6 +266,36 @@ pub(crate) fn split_segment(text: &str) -> (&str, Option<&str>) {
         Some((head, tail)) => (head, Some(tail)),
         None => (text, None),
     }
+}
+
+/// How to write a path so that requests can have it.
+pub(crate) const NORMAL_FORM: &str = "write it without `//`, `.` and `..`, unreserved characters \
+     as themselves, others as `%C3%A9` in upper case";
+
+/// Whether `path`, without its first `/`, is in the form that requests are brought into before
+/// they are compared: no empty segments but the last, dots resolved, and percent-encoding as
+/// RFC 3986 section 6.2.2 wants it.
+pub(crate) fn is_normal(path: &str) -> bool {
+    let mut segments = path.split('/').peekable();
+    while let Some(segment) = segments.next() {
+        let is_gone = segment.is_empty() && segments.peek().is_some();
+        if is_gone || segment == "." || segment == ".." {
+            return false;
+        }
+    }
+    let is_upper = |digits: &str| !digits.bytes().any(|byte| byte.is_ascii_lowercase());
+    path.is_ascii()
+        && path
+            .match_indices('%')
+            .all(|(at, _)| match path.get(at + 1..at + 3) {
+                Some(digits) => match u8::from_str_radix(digits, 16).map(char::from) {
+                    Ok('-' | '.' | '_' | '~' | 'a'..='z' | 'A'..='Z' | '0'..='9') => false,
+                    Ok(_) => is_upper(digits),
+                    // No encoding: it stays what it is.
+                    Err(_) => true,
+                },
+                None => true,
+            })
 }
 
 /// Each `*` in `glob` is any text, also none.

@@ -7,8 +7,9 @@ use std::net::IpAddr;
 ///
 /// Implemented by every door for what it receives. Values are bytes: a header need not be
 /// UTF-8 to be counted. Whoever implements it decides what the client's address is (through
-/// trusted proxies only) and gives the path in the form in which the upstream will understand
-/// it: two spellings of one path that differ here are two paths to routes and keys.
+/// trusted proxies only) and gives the path in its normal form (RFC 3986 section 6.2.2, and `//`
+/// as `/`): two spellings of one path that differ here are two paths to routes and keys, and so
+/// a way around a limit.
 pub trait Request {
     /// The client's address; `None` where there is none (a local socket).
     fn client_ip(&self) -> Option<IpAddr>;

@@ -132,6 +132,16 @@ fn a_policy_and_a_request_write_the_same_bytes() {
 }
 
 #[test]
+fn a_path_is_named_as_requests_have_it() {
+    assert_eq!(
+        KeyPart::Path.parse_value("/%61pi", 64),
+        Err(KeyValueError::PathNotNormal)
+    );
+    assert!(KeyPart::Path.parse_value("/api/", 64).is_ok());
+    assert!(KeyPart::Path.parse_value("*", 64).is_ok());
+}
+
+#[test]
 fn what_is_missing_is_not_what_is_empty() {
     let nothing = Sent::default();
     assert_eq!(written("header:user-id", &nothing), None);

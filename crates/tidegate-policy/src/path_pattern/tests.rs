@@ -72,6 +72,23 @@ fn what_is_no_pattern() {
     assert_eq!(error(""), PathPatternError::NoSlash);
     assert_eq!(error("/a?b=1"), PathPatternError::Query);
     assert_eq!(error("/a b"), PathPatternError::Space);
+    for text in [
+        "//",
+        "/a//b",
+        "/./a",
+        "/a/..",
+        "/%61",
+        "/%c3%a9",
+        "/caf\u{e9}",
+        "/%7E*",
+    ] {
+        assert_eq!(error(text), PathPatternError::NotNormal, "{text}");
+    }
+    for text in [
+        "/a/", "/%C3%A9", "/a%20b", "/...", "/100%", "/%zz", "/a.b", "/**/",
+    ] {
+        pattern(text);
+    }
     assert_eq!(error("/a**"), PathPatternError::DoubleStarInSegment);
     assert_eq!(error("/v{n}"), PathPatternError::Capture);
     assert_eq!(error("/{}"), PathPatternError::Capture);
@@ -136,8 +153,17 @@ fn glob_slowly(glob: &[u8], text: &[u8]) -> bool {
 
 fn segment() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
-        "", "a", "b", "ab", "*", "{id}", "**", "a*", "*b", "a*b", "*a*b",
+        "a", "b", "ab", "*", "{id}", "**", "a*", "*b", "a*b", "*a*b",
     ])
+}
+
+/// Of a pattern; the last may be empty.
+fn segments() -> impl Strategy<Value = Vec<&'static str>> {
+    let last = prop::option::of(Just(""));
+    (prop::collection::vec(segment(), 1..5), last).prop_map(|(mut segments, last)| {
+        segments.extend(last);
+        segments
+    })
 }
 
 fn text() -> impl Strategy<Value = &'static str> {
@@ -158,7 +184,7 @@ proptest! {
 
     #[test]
     fn matching_is_what_it_says(
-        parts in prop::collection::vec(segment(), 1..6),
+        parts in segments(),
         path in prop::collection::vec(text(), 1..6),
     ) {
         let pattern = pattern(&joined(&parts));
@@ -167,8 +193,8 @@ proptest! {
 
     #[test]
     fn covering_is_sound(
-        wide in prop::collection::vec(segment(), 1..5),
-        narrow in prop::collection::vec(segment(), 1..5),
+        wide in segments(),
+        narrow in segments(),
         paths in prop::collection::vec(prop::collection::vec(text(), 1..6), 20),
     ) {
         let (wide, narrow) = (pattern(&joined(&wide)), pattern(&joined(&narrow)));

@@ -250,6 +250,10 @@ const HINTS: &[(&str, &str)] = &[
         "did not find expected key",
         "let the keys of one map begin in one column",
     ),
+    (
+        "did not find expected ',' or",
+        "put a text that has `{`, `}`, `[`, `]` or `,` in it in quotes",
+    ),
     ("unclosed bracket", "close it with `]` or `}`"),
     ("unclosed quote", "close the quote"),
     ("unexpected character", "put the text in quotes"),

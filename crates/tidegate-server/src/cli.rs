@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -18,11 +19,38 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Run requests against a policy in virtual time, and say who would have been limited.
     Simulate(SimulateArgs),
+    /// Send a bounded load to an address of this machine, to try a policy out.
+    Load(LoadArgs),
     /// Check a policy, or print the built-in one or its schema.
     Policy {
         #[command(subcommand)]
         command: PolicyCommand,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// Where to: http://ADDRESS:PORT/PATH on this machine.
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+    /// Connections at once (at most 1,000).
+    #[arg(short, long, default_value_t = 8)]
+    pub(crate) connections: usize,
+    /// How long (at most 600).
+    #[arg(short, long, default_value_t = 5)]
+    pub(crate) seconds: u64,
+    /// Requests a second over all connections; without it, as fast as answers come.
+    #[arg(short, long)]
+    pub(crate) rate: Option<NonZeroU32>,
+    /// The most requests.
+    #[arg(short = 'n', long, default_value_t = 1_000_000)]
+    pub(crate) requests: u64,
+    /// A header of each request, as `name: value`; may be given several times.
+    #[arg(short = 'H', long = "header", value_name = "HEADER")]
+    pub(crate) headers: Vec<String>,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]

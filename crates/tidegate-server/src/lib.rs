@@ -36,6 +36,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let result = match cli.command {
         Command::Serve(args) => command::serve::run(&args, &mut terminal),
+        Command::Load(args) => command::load::run(&args, &mut terminal),
         Command::Simulate(args) => command::simulate::run(&args, &mut terminal),
         Command::Policy { command } => match command {
             PolicyCommand::Check(args) => command::policy::check(&args, &mut terminal),

@@ -20,11 +20,6 @@ impl Terminal {
         }
     }
 
-    /// Whether standard error takes colours.
-    pub(crate) const fn color(&self) -> bool {
-        self.color
-    }
-
     /// Writes to standard output. A reader that has gone away (`| head`) is no fault.
     pub(crate) fn print(&mut self, text: &str) -> Result<(), CommandError> {
         let mut out = io::stdout().lock();

@@ -2,13 +2,13 @@
 //! only, and what it says is displayed.
 #![no_main]
 
-use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
 use http::request::Parts;
 use libfuzzer_sys::fuzz_target;
+use tidegate_gateway::RequestView;
 use tidegate_http::{TrustedProxies, extract};
-use tidegate_policy::{KeyPart, Request};
+use tidegate_policy::KeyPart;
 
 const MOST_HEADERS: usize = 32;
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -18,7 +18,7 @@ const ROUTE: &str = "shop";
 fuzz_target!(|bytes: &[u8]| {
     if let Some(parts) = head(bytes) {
         check_path(&parts);
-        check_key(&Received::new(&parts), &parts);
+        check_key(&parts);
     }
 });
 
@@ -44,7 +44,10 @@ fn check_path(parts: &Parts) {
     }
 }
 
-fn check_key(request: &Received<'_>, parts: &Parts) {
+fn check_key(parts: &Parts) {
+    let network = "10.0.0.0/8".parse().expect("a network");
+    let client = TrustedProxies::new([network]).client(PEER, &parts.headers);
+    let request = RequestView::new(parts, Some(client));
     let named = parts
         .headers
         .keys()
@@ -61,59 +64,11 @@ fn check_key(request: &Received<'_>, parts: &Parts) {
     ];
     for part in named.chain(fixed) {
         let mut value = Vec::new();
-        let found = part.write_value(request, ROUTE, IPV6_PREFIX, &mut value);
+        let found = part.write_value(&request, ROUTE, IPV6_PREFIX, &mut value);
         assert!(
             found || value.is_empty(),
             "a part that is missing left bytes in the key"
         );
         let _ = part.display_value(&value);
-    }
-}
-
-struct Received<'a> {
-    client: IpAddr,
-    path: Cow<'a, str>,
-    parts: &'a Parts,
-}
-
-impl<'a> Received<'a> {
-    fn new(parts: &'a Parts) -> Self {
-        let network = "10.0.0.0/8".parse().expect("a network");
-        let client = TrustedProxies::new([network]).client(PEER, &parts.headers);
-        Self {
-            client,
-            path: extract::path(&parts.uri),
-            parts,
-        }
-    }
-}
-
-impl Request for Received<'_> {
-    fn client_ip(&self) -> Option<IpAddr> {
-        Some(self.client)
-    }
-
-    fn method(&self) -> &str {
-        self.parts.method.as_str()
-    }
-
-    fn host(&self) -> Option<&str> {
-        extract::host(&self.parts.uri, &self.parts.headers)
-    }
-
-    fn path(&self) -> &str {
-        &self.path
-    }
-
-    fn header(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        extract::header(&self.parts.headers, name)
-    }
-
-    fn cookie(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        extract::cookie(&self.parts.headers, name)
-    }
-
-    fn query(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        extract::query(&self.parts.uri, name)
     }
 }

@@ -10,7 +10,7 @@ use hyper::body::{Body, Incoming};
 use tidegate_http::{PROBLEM_JSON, Problem, headers};
 use tidegate_node::Admission;
 
-use crate::body::{BodyTimeouts, ResponseBody};
+use crate::body::ResponseBody;
 use crate::client::Client;
 use crate::settings::Settings;
 
@@ -56,7 +56,8 @@ pub(crate) fn refusal(admission: &Admission<'_>, fields: LimitFields) -> Local {
 #[derive(Debug, Default)]
 pub(crate) struct LimitFields {
     rate_limit: Option<(HeaderValue, Option<HeaderValue>)>,
-    x_rate_limit: Option<[(HeaderName, HeaderValue); 3]>,
+    /// Boxed because it is large and, by default, not there.
+    x_rate_limit: Option<Box<[(HeaderName, HeaderValue); 3]>>,
 }
 
 impl LimitFields {
@@ -73,7 +74,7 @@ impl LimitFields {
         });
         let x_rate_limit = settings
             .x_rate_limit_headers
-            .then(|| headers::x_rate_limit(&told.decision));
+            .then(|| Box::new(headers::x_rate_limit(&told.decision)));
         Self {
             rate_limit,
             x_rate_limit,
@@ -89,46 +90,46 @@ impl LimitFields {
                 answer.append(headers::RATE_LIMIT_POLICY, policy);
             }
         }
-        for (name, value) in self.x_rate_limit.into_iter().flatten() {
+        for (name, value) in self.x_rate_limit.into_iter().flat_map(|fields| *fields) {
             answer.insert(name, value);
         }
     }
 }
 
-/// Ties an answer to the connection that it goes out on.
-pub(crate) fn finish(client: &Rc<Client>, local: Local) -> Response<ResponseBody> {
-    let timeouts = client.core.timeouts();
-    let timeouts = BodyTimeouts {
-        piece: timeouts.response,
-        idle: timeouts.idle,
-    };
-    local.map(|bytes| ResponseBody::full(bytes, Rc::clone(client), timeouts))
-}
-
-/// Sees to the body of a request that is answered without it.
+/// The answer to a request whose body nobody has begun to read.
 ///
-/// A small one is read and dropped, so that the connection can be used again; that has the
+/// A small body is read and dropped, so that the connection can be used again; that has the
 /// time until the connection counts as idle. A longer one, or one that the client has not
 /// begun to send (`Expect: 100-continue`), ends the connection after the answer, which says so.
-pub(crate) fn discard(client: &Rc<Client>, body: Incoming, answer: &mut Response<ResponseBody>) {
-    if body.is_end_stream() {
-        return;
-    }
-    if client.awaits_100.get() || body.size_hint().lower() > MAX_DISCARD {
-        answer
-            .headers_mut()
-            .insert(CONNECTION, HeaderValue::from_static("close"));
-        client.linger.set(true);
-        return;
-    }
-    let client = Rc::clone(client);
-    tokio::task::spawn_local(async move {
-        let mut body = Limited::new(body, MAX_DISCARD as usize);
-        while let Some(frame) = body.frame().await {
-            if frame.is_err() {
-                client.linger.set(true);
-                break;
-            }
+pub(crate) fn instead_of(
+    body: Incoming,
+    client: &Rc<Client>,
+    mut answer: Local,
+) -> Response<ResponseBody> {
+    if !body.is_end_stream() {
+        if client.awaits_100.get() || body.size_hint().lower() > MAX_DISCARD {
+            answer
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
+            client.linger.set(true);
+        } else {
+            tokio::task::spawn_local(discard(body, Rc::clone(client)));
         }
-    });
+    }
+    tied_to(client, answer)
+}
+
+async fn discard(body: Incoming, client: Rc<Client>) {
+    let mut body = Limited::new(body, MAX_DISCARD as usize);
+    while let Some(frame) = body.frame().await {
+        if frame.is_err() {
+            client.linger.set(true);
+            break;
+        }
+    }
+}
+
+/// An answer and the connection that it goes out on.
+pub(crate) fn tied_to(client: &Rc<Client>, answer: Local) -> Response<ResponseBody> {
+    answer.map(|bytes| ResponseBody::full(bytes, Rc::clone(client)))
 }

@@ -71,14 +71,6 @@ pub(crate) struct ResponseBody {
     /// Given back when this is dropped.
     hold: Hold,
     client: Rc<Client>,
-    timeouts: BodyTimeouts,
-}
-
-/// How long a response may rest, and the connection after it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BodyTimeouts {
-    pub(crate) piece: Duration,
-    pub(crate) idle: Duration,
 }
 
 enum Kind {
@@ -89,29 +81,29 @@ enum Kind {
 
 impl ResponseBody {
     /// Bytes of our own.
-    pub(crate) fn full(bytes: Bytes, client: Rc<Client>, timeouts: BodyTimeouts) -> Self {
+    pub(crate) fn full(bytes: Bytes, client: Rc<Client>) -> Self {
         Self {
             kind: Kind::Full(bytes),
             hold: Hold::default(),
             client,
-            timeouts,
         }
     }
 
     /// What an upstream sends.
-    pub(crate) fn upstream(
-        incoming: Incoming,
-        lease: Lease,
-        client: Rc<Client>,
-        timeouts: BodyTimeouts,
-    ) -> Self {
-        client.watch.expect(Phase::Body, timeouts.piece);
-        Self {
+    pub(crate) fn upstream(incoming: Incoming, lease: Lease, client: Rc<Client>) -> Self {
+        let body = Self {
             kind: Kind::Upstream { incoming, lease },
             hold: Hold::default(),
             client,
-            timeouts,
-        }
+        };
+        body.expect_more();
+        body
+    }
+
+    fn expect_more(&self) {
+        self.client
+            .watch
+            .expect(Phase::Body, self.client.core.timeouts().response);
     }
 
     /// Keeps `hold` until the body has ended.
@@ -139,7 +131,7 @@ impl Body for ResponseBody {
                 let frame = lease.connection().poll_body(incoming, context);
                 match &frame {
                     Poll::Ready(Some(Ok(_))) => {
-                        this.client.watch.expect(Phase::Body, this.timeouts.piece);
+                        this.expect_more();
                     }
                     Poll::Ready(Some(Err(error))) => {
                         this.client.core.counters.upstream_broken.add(1);
@@ -173,7 +165,7 @@ impl Body for ResponseBody {
 impl Drop for ResponseBody {
     fn drop(&mut self) {
         let watch = &self.client.watch;
-        watch.expect(Phase::Idle, self.timeouts.idle);
+        watch.expect(Phase::Idle, self.client.core.timeouts().idle);
         if let Kind::Upstream { incoming, lease } = std::mem::replace(&mut self.kind, Kind::Done) {
             // Before the connection is looked at: it is of no use while somebody reads from it.
             drop(incoming);

@@ -1,7 +1,6 @@
 //! One client connection: its task, its deadlines, its end.
 
 use std::cell::Cell;
-use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -72,10 +71,7 @@ pub(crate) async fn serve(core: Rc<Core>, stream: TcpStream, peer: SocketAddr) {
         io: TokioIo::new(stream),
         client: Rc::clone(&client),
     };
-    let service = service_fn(|request| {
-        let client = Rc::clone(&client);
-        async move { Ok::<_, Infallible>(exchange::answer(&client, request).await) }
-    });
+    let service = service_fn(|request| exchange::answer(Rc::clone(&client), request));
     let mut connection = client.core.http.serve_connection(io, service);
     match drive(&client, &mut connection).await {
         End::Closed if client.linger.get() => {

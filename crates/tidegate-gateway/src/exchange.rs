@@ -1,6 +1,8 @@
 //! One request, from its header to the answer's.
 
+use std::convert::Infallible;
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 
 use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
@@ -12,7 +14,7 @@ use tidegate_http::Problem;
 use tidegate_node::{Call, Hold};
 
 use crate::answer::{self, LimitFields};
-use crate::body::{BodyTimeouts, RequestBody, ResponseBody};
+use crate::body::{RequestBody, ResponseBody};
 use crate::client::Client;
 use crate::echo;
 use crate::forward::{self, Origin};
@@ -34,22 +36,39 @@ struct Passage {
 
 /// Answers one request.
 pub(crate) async fn answer(
-    client: &Rc<Client>,
+    client: Rc<Client>,
     request: Request<Incoming>,
-) -> Response<ResponseBody> {
+) -> Result<Response<ResponseBody>, Infallible> {
+    let client = &client;
     client.watch.hold();
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     client.awaits_100.set(parts.headers.contains_key(EXPECT));
     let response = match decide(client, &parts) {
-        Ok(passage) => pass(client, passage, parts, body).await,
-        Err(refusal) => {
-            let mut refusal = answer::finish(client, refusal);
-            answer::discard(client, body, &mut refusal);
-            refusal
+        Err(refusal) => answer::instead_of(body, client, refusal),
+        Ok(mut passage) => {
+            if let Some(at) = passage.wait_until {
+                client.core.timer.sleep_until(at).await;
+                passage.hold.go_ahead();
+            }
+            let origin = Origin {
+                peer: &client.peer_text,
+                trusted: passage.trusted,
+            };
+            forward::rewrite_request(&mut parts.uri, &mut parts.headers, &origin);
+            let mut response = match &*passage.upstream {
+                Upstream::Echo => answer::instead_of(body, client, echo::answer(&parts)),
+                Upstream::Servers(servers) => {
+                    let request = outgoing(parts, body, client, &passage.settings);
+                    exchange(client, &passage.settings, servers, request).await
+                }
+            };
+            passage.fields.add_to(response.headers_mut());
+            response.body_mut().keep(passage.hold);
+            response
         }
     };
     client.core.counters.response(response.status());
-    response
+    Ok(response)
 }
 
 /// Whether, where to and under which limits a request goes; nothing here waits.
@@ -97,51 +116,13 @@ fn decide(client: &Client, parts: &Parts) -> Result<Passage, answer::Local> {
     })
 }
 
-/// Sends a request on, after the delay that its limits impose, and brings the answer back.
-async fn pass(
-    client: &Rc<Client>,
-    mut passage: Passage,
+/// The request that is sent on.
+fn outgoing(
     mut parts: Parts,
     body: Incoming,
-) -> Response<ResponseBody> {
-    if let Some(at) = passage.wait_until {
-        client.core.timer.sleep_until(at).await;
-        passage.hold.go_ahead();
-    }
-    let origin = Origin {
-        peer: &client.peer_text,
-        trusted: passage.trusted,
-    };
-    forward::rewrite_request(&mut parts.uri, &mut parts.headers, &origin);
-    let mut response = match &*passage.upstream {
-        Upstream::Echo => {
-            let mut echo = answer::finish(client, echo::answer(&parts));
-            answer::discard(client, body, &mut echo);
-            echo
-        }
-        Upstream::Servers(servers) => {
-            let body =
-                RequestBody::new(body, Rc::clone(client), passage.settings.timeouts.response);
-            let request = outgoing(parts, body);
-            match exchange(client, &passage.settings, servers, request).await {
-                Ok(response) => response,
-                Err((local, body)) => {
-                    let mut local = answer::finish(client, local);
-                    match body {
-                        Some(body) => answer::discard(client, body.into_incoming(), &mut local),
-                        None => client.linger.set(true),
-                    }
-                    local
-                }
-            }
-        }
-    };
-    passage.fields.add_to(response.headers_mut());
-    response.body_mut().keep(passage.hold);
-    response
-}
-
-fn outgoing(mut parts: Parts, body: RequestBody) -> Request<RequestBody> {
+    client: &Rc<Client>,
+    settings: &Settings,
+) -> Request<RequestBody> {
     parts.version = Version::HTTP_11;
     parts.extensions.clear();
     if !body.is_end_stream() && !parts.headers.contains_key(CONTENT_LENGTH) {
@@ -150,13 +131,11 @@ fn outgoing(mut parts: Parts, body: RequestBody) -> Request<RequestBody> {
             .headers
             .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
+    let body = RequestBody::new(body, Rc::clone(client), settings.timeouts.response);
     Request::from_parts(parts, body)
 }
 
-/// What to answer where no server did, and the request's body if it is untouched.
-type Unanswered = (answer::Local, Option<RequestBody>);
-
-/// Sends `request` to one of `servers`, and brings its answer.
+/// Sends `request` to one of `servers`, and brings its answer, or says why there is none.
 ///
 /// A request goes over another connection only where hyper says that nothing of it was sent:
 /// a pooled connection turned out to be closed. Anything else might happen twice.
@@ -165,82 +144,95 @@ async fn exchange(
     settings: &Settings,
     servers: &Servers,
     mut request: Request<RequestBody>,
-) -> Result<Response<ResponseBody>, Unanswered> {
+) -> Response<ResponseBody> {
     /// New connections that are closed before a request can be put on them, one after another.
     const MAX_STILLBORN: u32 = 2;
     let counters = &client.core.counters;
     let mut stillborn = 0;
-    loop {
+    let failure = loop {
         client.watch.hold();
         let mut lease = match servers.connect(settings.timeouts.connect).await {
             Ok(lease) => lease,
-            Err(error) => return Err((no_server(servers, &error), Some(request.into_body()))),
+            Err(error) => {
+                let body = request.into_body().into_incoming();
+                return answer::instead_of(body, client, no_server(servers, &error));
+            }
         };
         client.watch.expect_response(settings.timeouts.response);
-        match lease.connection().send(request, &client.watch).await {
+        let started = pin!(lease.connection().start(request));
+        match lease.connection().response(started, &client.watch).await {
             Ok(response) => {
                 counters.upstream_requests.add(1);
-                return relay(client, settings, servers, response, lease);
+                if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                    counters.upstream_broken.add(1);
+                    break bad_gateway(servers, "switched protocols unasked");
+                }
+                return relay(client, response, lease);
             }
             Err(Failure::Unsent(back)) => {
                 counters.upstream_retries.add(1);
                 request = *back;
                 stillborn += u32::from(!lease.pooled);
                 if stillborn == MAX_STILLBORN {
-                    let detail = "closes its connections at once";
-                    return Err((bad_gateway(servers, detail), Some(request.into_body())));
+                    let body = request.into_body().into_incoming();
+                    let problem = bad_gateway(servers, "closes its connections at once");
+                    return answer::instead_of(body, client, problem);
                 }
             }
-            Err(Failure::Broken(error)) => {
+            Err(failure) => {
                 counters.upstream_requests.add(1);
-                tracing::debug!(upstream = servers.name(), %error, "no answer");
-                if error.is_user() {
-                    // The body that we sent on ended too soon: the client has gone.
-                    let problem = Problem::of(StatusCode::BAD_REQUEST);
-                    let problem = problem.detail("the request's body did not end");
-                    return Err((answer::problem(&problem), None));
-                }
-                counters.upstream_broken.add(1);
-                let detail = "broke off before it answered, or answered with what is no HTTP";
-                return Err((bad_gateway(servers, detail), None));
-            }
-            Err(Failure::Late(late)) => {
-                counters.upstream_requests.add(1);
-                if late == Late::Upstream {
-                    counters.upstream_timeouts.add(1);
-                }
-                return Err((too_late(servers, late), None));
+                break failed(client, servers, &failure);
             }
         }
-    }
+    };
+    // The request's body is lost halfway.
+    client.linger.set(true);
+    answer::tied_to(client, failure)
 }
 
 /// Makes a server's answer ours.
-#[expect(
-    clippy::result_large_err,
-    reason = "passed on as it is by the only caller"
-)]
 fn relay(
     client: &Rc<Client>,
-    settings: &Settings,
-    servers: &Servers,
     response: Response<Incoming>,
     lease: Lease,
-) -> Result<Response<ResponseBody>, Unanswered> {
+) -> Response<ResponseBody> {
     let (mut parts, incoming) = response.into_parts();
-    if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        client.core.counters.upstream_broken.add(1);
-        return Err((bad_gateway(servers, "switched protocols unasked"), None));
-    }
     parts.version = Version::HTTP_11;
     parts.extensions.clear();
     forward::strip_hop_by_hop(&mut parts.headers);
-    let timeouts = BodyTimeouts {
-        piece: settings.timeouts.response,
-        idle: settings.timeouts.idle,
-    };
-    let body = ResponseBody::upstream(incoming, lease, Rc::clone(client), timeouts);
-    Ok(Response::from_parts(parts, body))
+    let body = ResponseBody::upstream(incoming, lease, Rc::clone(client));
+    Response::from_parts(parts, body)
+}
+
+/// What to say, and count, of an exchange that failed after it had begun.
+fn failed(client: &Client, servers: &Servers, failure: &Failure) -> answer::Local {
+    let counters = &client.core.counters;
+    tracing::debug!(upstream = servers.name(), ?failure, "no answer");
+    match failure {
+        Failure::Late(Late::Client) => answer::problem(
+            &Problem::of(StatusCode::REQUEST_TIMEOUT)
+                .detail("the request's body did not come in time"),
+        ),
+        Failure::Late(Late::Upstream) => {
+            counters.upstream_timeouts.add(1);
+            let detail = format!(
+                "a server of upstream `{}` did not answer in time",
+                servers.name()
+            );
+            answer::problem(&Problem::of(StatusCode::GATEWAY_TIMEOUT).detail(detail))
+        }
+        // The body that was sent on ended too soon: the client has gone.
+        Failure::Broken(error) if error.is_user() => answer::problem(
+            &Problem::of(StatusCode::BAD_REQUEST).detail("the request's body did not end"),
+        ),
+        Failure::Broken(_) | Failure::Unsent(_) => {
+            counters.upstream_broken.add(1);
+            bad_gateway(
+                servers,
+                "broke off before it answered, or answered with what is no HTTP",
+            )
+        }
+    }
 }
 
 fn no_server(servers: &Servers, error: &io::Error) -> answer::Local {
@@ -260,16 +252,4 @@ fn no_server(servers: &Servers, error: &io::Error) -> answer::Local {
 fn bad_gateway(servers: &Servers, what: &str) -> answer::Local {
     let detail = format!("a server of upstream `{}` {what}", servers.name());
     answer::problem(&Problem::of(StatusCode::BAD_GATEWAY).detail(detail))
-}
-
-fn too_late(servers: &Servers, late: Late) -> answer::Local {
-    let problem = match late {
-        Late::Client => Problem::of(StatusCode::REQUEST_TIMEOUT)
-            .detail("the request's body did not come in time"),
-        Late::Upstream => Problem::of(StatusCode::GATEWAY_TIMEOUT).detail(format!(
-            "a server of upstream `{}` did not answer in time",
-            servers.name()
-        )),
-    };
-    answer::problem(&problem)
 }

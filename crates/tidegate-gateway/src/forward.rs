@@ -7,11 +7,12 @@
 //! proxy, upon which some (nginx, by default) stop compressing.
 
 use http::header::{
-    CONNECTION, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    CONNECTION, EXPECT, Entry, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
     TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use smallvec::SmallVec;
 use tidegate_http::client_address::X_FORWARDED_FOR;
 
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -23,16 +24,18 @@ const KEPT: [HeaderName; 2] = [HOST, http::header::CONTENT_LENGTH];
 
 /// Removes the fields that end at this hop, from a request or a response.
 pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
-    // Most messages have none: look before anything is collected.
-    if !headers.keys().any(is_hop_by_hop) {
-        return;
-    }
-    let mut doomed: Vec<HeaderName> = headers
+    let mut doomed: Names = headers
         .keys()
         .filter(|name| is_hop_by_hop(name))
         .cloned()
         .collect();
+    if doomed.is_empty() {
+        return;
+    }
     for value in headers.get_all(CONNECTION) {
+        if value.as_bytes().eq_ignore_ascii_case(b"keep-alive") {
+            continue; // what nearly all say, and no more than its own name
+        }
         let tokens = value.as_bytes().split(|&byte| byte == b',');
         let names = tokens.filter_map(|token| HeaderName::from_bytes(token.trim_ascii()).ok());
         doomed.extend(names.filter(|name| !KEPT.contains(name)));
@@ -41,6 +44,8 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
         headers.remove(name);
     }
 }
+
+type Names = SmallVec<[HeaderName; 8]>;
 
 fn is_hop_by_hop(name: &HeaderName) -> bool {
     *name == CONNECTION
@@ -70,12 +75,15 @@ pub(crate) fn rewrite_request(uri: &mut Uri, headers: &mut HeaderMap, origin: &O
     if !origin.trusted {
         drop_claims(headers);
     }
-    let peer = if headers.contains_key(X_FORWARDED_FOR) {
-        joined(headers, origin.peer)
-    } else {
-        origin.peer.clone()
-    };
-    headers.insert(X_FORWARDED_FOR, peer);
+    match headers.entry(X_FORWARDED_FOR) {
+        Entry::Vacant(entry) => {
+            entry.insert(origin.peer.clone());
+        }
+        Entry::Occupied(mut entry) => {
+            let line = joined(entry.iter(), origin.peer);
+            entry.insert(line);
+        }
+    }
     headers
         .entry(X_FORWARDED_PROTO)
         .or_insert(HeaderValue::from_static("http"));
@@ -112,22 +120,20 @@ fn drop_claims(headers: &mut HeaderMap) {
             || name.as_str() == "x-real-ip"
             || name.as_str().starts_with("x-forwarded-")
     };
-    if headers.keys().any(is_claim) {
-        let claims: Vec<_> = headers
-            .keys()
-            .filter(|name| is_claim(name))
-            .cloned()
-            .collect();
-        for name in claims {
-            headers.remove(name);
-        }
+    let claims: Names = headers
+        .keys()
+        .filter(|name| is_claim(name))
+        .cloned()
+        .collect();
+    for name in claims {
+        headers.remove(name);
     }
 }
 
 /// All lines of `X-Forwarded-For` and the peer, as one.
-fn joined(headers: &HeaderMap, peer: &HeaderValue) -> HeaderValue {
+fn joined<'a>(lines: impl Iterator<Item = &'a HeaderValue>, peer: &HeaderValue) -> HeaderValue {
     let mut line = Vec::new();
-    for value in headers.get_all(X_FORWARDED_FOR) {
+    for value in lines {
         line.extend_from_slice(value.as_bytes());
         line.extend_from_slice(b", ");
     }

@@ -17,7 +17,7 @@ use http::{HeaderName, HeaderValue};
 use tidegate::{Algorithm, Decision, Retry, Verdict};
 
 use crate::seconds::whole_seconds_up;
-use crate::structured_field::{push_integer, push_string};
+use crate::structured_field::Field;
 
 /// `ratelimit`.
 pub const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -61,17 +61,17 @@ pub fn retry_after(decision: &Decision) -> Option<HeaderValue> {
 /// `Retry-After`, else the time until all of them are back. It is left out where no time is
 /// known (a concurrency limit) or nothing is missing.
 pub fn rate_limit(name: &str, decision: &Decision) -> HeaderValue {
-    let mut field = String::with_capacity(name.len() + 48);
-    push_string(&mut field, name);
-    push_integer(&mut field, "r", decision.remaining);
+    let mut field = Field::default();
+    field.push_string(name);
+    field.push_integer(";r=", decision.remaining);
     let seconds = match decision.retry_after() {
         Some(_) => retry_after_seconds(decision).unwrap_or(0),
         None => whole_seconds_up(decision.reset_after),
     };
     if seconds > 0 {
-        push_integer(&mut field, "t", seconds);
+        field.push_integer(";t=", seconds);
     }
-    header_value(field)
+    field.finish()
 }
 
 /// `RateLimit-Policy` for all limits that were asked: `"per-client";q=100;w=60`. `None` without
@@ -83,26 +83,25 @@ pub fn rate_limit(name: &str, decision: &Decision) -> HeaderValue {
 pub fn rate_limit_policy<'a>(
     limits: impl IntoIterator<Item = (&'a str, &'a Algorithm)>,
 ) -> Option<HeaderValue> {
-    let mut field = String::new();
+    let mut field = Field::default();
     for (name, algorithm) in limits {
         let Some(quota) = Advertised::of(algorithm) else {
             continue;
         };
-        field.reserve(name.len() + 48);
         if !field.is_empty() {
-            field.push_str(", ");
+            field.push(", ");
         }
-        push_string(&mut field, name);
-        push_integer(&mut field, "q", quota.permits);
+        field.push_string(name);
+        field.push_integer(";q=", quota.permits);
         match quota.window {
-            None => field.push_str(";qu=\"concurrent-requests\""),
+            None => field.push(";qu=\"concurrent-requests\""),
             Some(window) if window >= Duration::from_secs(1) => {
-                push_integer(&mut field, "w", whole_seconds_up(window));
+                field.push_integer(";w=", whole_seconds_up(window));
             }
             Some(_) => {}
         }
     }
-    (!field.is_empty()).then(|| header_value(field))
+    (!field.is_empty()).then(|| field.finish())
 }
 
 /// `X-RateLimit-Limit`, `-Remaining` and `-Reset`: the burst, what is left of it, and the
@@ -142,10 +141,6 @@ impl Advertised {
         };
         Some(Self { permits, window })
     }
-}
-
-fn header_value(field: String) -> HeaderValue {
-    HeaderValue::try_from(field).expect("strings are escaped, all else is digits and signs")
 }
 
 #[cfg(test)]

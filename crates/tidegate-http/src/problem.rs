@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use http::StatusCode;
+use smallvec::SmallVec;
 use tidegate::{Decision, Retry, Verdict};
 
 use crate::headers::retry_after_seconds;
@@ -35,7 +36,7 @@ pub struct Problem<'a> {
     title: &'static str,
     status: StatusCode,
     detail: Cow<'a, str>,
-    violated: Vec<&'a str>,
+    violated: SmallVec<[&'a str; 4]>,
 }
 
 impl<'a> Problem<'a> {
@@ -46,7 +47,7 @@ impl<'a> Problem<'a> {
             title: status.canonical_reason().unwrap_or("Error"),
             status,
             detail: Cow::Borrowed(""),
-            violated: Vec::new(),
+            violated: SmallVec::new(),
         }
     }
 
@@ -84,11 +85,12 @@ impl<'a> Problem<'a> {
     /// The body.
     pub fn to_json(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256 + self.detail.len());
-        out.extend_from_slice(b"{\"type\":");
-        push_json(&mut out, self.type_uri);
-        out.extend_from_slice(b",\"title\":");
-        push_json(&mut out, self.title);
-        out.extend_from_slice(b",\"status\":");
+        // Types and titles are ours: nothing in them needs escaping.
+        out.extend_from_slice(b"{\"type\":\"");
+        out.extend_from_slice(self.type_uri.as_bytes());
+        out.extend_from_slice(b"\",\"title\":\"");
+        out.extend_from_slice(self.title.as_bytes());
+        out.extend_from_slice(b"\",\"status\":");
         out.extend_from_slice(self.status.as_str().as_bytes());
         if !self.detail.is_empty() {
             out.extend_from_slice(b",\"detail\":");
@@ -110,7 +112,14 @@ impl<'a> Problem<'a> {
 }
 
 fn push_json(out: &mut Vec<u8>, text: &str) {
-    serde_json::to_writer(out, text).expect("a str is JSON, and a Vec takes all that is written");
+    let is_plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
+    if text.bytes().all(is_plain) {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    } else {
+        serde_json::to_writer(out, text).expect("a str is JSON, and a Vec takes all of it");
+    }
 }
 
 fn refusal(limit: &str, decision: &Decision) -> String {

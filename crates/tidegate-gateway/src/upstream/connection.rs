@@ -2,18 +2,22 @@
 //!
 //! hyper wants a connection to be spawned; here it is polled by the task of the client
 //! connection that has borrowed it, which spares two wake-ups per request. The invariant that
-//! makes this sound: whoever waits for something of a connection polls [`Connection::drive`]
-//! with its own waker first, and then looks with a waker that does nothing, because only
-//! driving can have changed anything.
+//! makes this sound: whoever waits for something of a connection looks with a waker that does
+//! nothing, because only [`Connection::drive`] can have changed anything; and before it waits
+//! it has driven the connection with its own waker.
+//!
+//! Driving without a waker comes first, where something has probably arrived: what comes of it
+//! would otherwise wake the very task that is looking at it.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::{Body, Frame, Incoming};
+use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -27,6 +31,8 @@ pub(crate) struct Connection {
     sender: SendRequest<RequestBody>,
     /// `None` when the connection is closed: dropping it is what hands back an unsent request.
     driver: Option<http1::Connection<TokioIo<TcpStream>, RequestBody>>,
+    /// Whether nobody is told of what happens: it was last driven without a waker.
+    silent: bool,
 }
 
 /// Why there is no response.
@@ -40,21 +46,33 @@ pub(crate) enum Failure {
     Late(Late),
 }
 
+/// A request that has been put on a connection.
+pub(crate) trait Started:
+    Future<Output = Result<Response<Incoming>, TrySendError<Request<RequestBody>>>>
+{
+}
+
+impl<F> Started for F where
+    F: Future<Output = Result<Response<Incoming>, TrySendError<Request<RequestBody>>>>
+{
+}
+
 impl Connection {
     /// Speaks HTTP/1.1 on `stream`.
     pub(crate) async fn open(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        let (sender, driver) = http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(io::Error::other)?;
+        let handshake = http1::handshake(TokioIo::new(stream));
+        let (sender, driver) = handshake.await.map_err(io::Error::other)?;
         Ok(Self {
             sender,
             driver: Some(driver),
+            silent: true,
         })
     }
 
-    /// Reads and writes what can be.
+    /// Reads and writes what can be, and remembers who is to be told when more can.
     fn drive(&mut self, context: &mut Context<'_>) {
+        self.silent = context.waker().will_wake(Waker::noop());
         if let Some(driver) = &mut self.driver
             && Pin::new(driver).poll(context).is_ready()
         {
@@ -63,23 +81,32 @@ impl Connection {
         }
     }
 
-    /// Sends `request`, and waits for the header of the response.
+    /// Puts `request` on the connection; [`response`](Self::response) sends it.
+    pub(crate) fn start(&mut self, request: Request<RequestBody>) -> impl Started + use<> {
+        self.sender.try_send_request(request)
+    }
+
+    /// Sends what was started, and waits for the header of the response.
     ///
     /// # Cancel safety
     /// Dropping the future abandons the exchange; the connection must then be dropped too.
-    pub(crate) async fn send(
+    pub(crate) async fn response(
         &mut self,
-        request: Request<RequestBody>,
+        mut started: Pin<&mut impl Started>,
         watch: &Watch,
     ) -> Result<Response<Incoming>, Failure> {
-        let mut response = pin!(self.sender.try_send_request(request));
-        std::future::poll_fn(|context| {
+        let mut sent = false;
+        poll_fn(|context| {
+            if sent {
+                self.drive(&mut nobody());
+                if let Poll::Ready(done) = started.as_mut().poll(&mut nobody()) {
+                    return Poll::Ready(done.map_err(Failure::of));
+                }
+            }
+            sent = true;
             self.drive(context);
-            if let Poll::Ready(done) = response.as_mut().poll(&mut nobody()) {
-                return Poll::Ready(done.map_err(|mut error| match error.take_message() {
-                    Some(request) => Failure::Unsent(Box::new(request)),
-                    None => Failure::Broken(error.into_error()),
-                }));
+            if let Poll::Ready(done) = started.as_mut().poll(&mut nobody()) {
+                return Poll::Ready(done.map_err(Failure::of));
             }
             match watch.response_late() {
                 Some(late) => Poll::Ready(Err(Failure::Late(late))),
@@ -95,20 +122,43 @@ impl Connection {
         body: &mut Incoming,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(&mut nobody()) {
-            return Poll::Ready(frame);
+        let mut body = Pin::new(body);
+        let mut frame = body.as_mut().poll_frame(&mut nobody());
+        if frame.is_pending() {
+            self.drive(&mut nobody());
+            frame = body.as_mut().poll_frame(&mut nobody());
         }
-        self.drive(context);
-        Pin::new(body).poll_frame(&mut nobody())
+        if frame.is_pending() {
+            self.drive(context);
+            frame = body.poll_frame(&mut nobody());
+        }
+        frame
     }
 
     /// After a response has ended: whether another request can be sent.
     ///
-    /// Drives without a waker, so that nobody is woken by what happens while the connection
+    /// Leaves the connection without a waker, so that nobody is woken by what happens while it
     /// rests.
     pub(crate) fn is_reusable(&mut self) -> bool {
+        if !self.silent || !self.sender.is_ready() {
+            self.drive(&mut nobody());
+        }
+        self.driver.is_some() && self.sender.is_ready()
+    }
+
+    /// Whether a connection that rests is still of use.
+    pub(crate) fn is_alive(&mut self) -> bool {
         self.drive(&mut nobody());
         self.driver.is_some() && self.sender.is_ready()
+    }
+}
+
+impl Failure {
+    fn of(mut error: TrySendError<Request<RequestBody>>) -> Self {
+        match error.take_message() {
+            Some(request) => Self::Unsent(Box::new(request)),
+            None => Self::Broken(error.into_error()),
+        }
     }
 }
 

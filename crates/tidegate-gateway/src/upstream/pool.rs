@@ -88,8 +88,7 @@ impl Server {
         let mut idle = self.idle.borrow_mut();
         let before = idle.len();
         idle.retain_mut(|idle| {
-            now.saturating_duration_since(idle.since) < Self::MAX_REST
-                && idle.connection.is_reusable()
+            now.saturating_duration_since(idle.since) < Self::MAX_REST && idle.connection.is_alive()
         });
         self.counters
             .upstream_idle

@@ -15,7 +15,6 @@ pub(crate) struct Package {
     pub(crate) features: Vec<String>,
     /// Normal and build dependencies, whatever platform or feature they are for.
     pub(crate) dependencies: Vec<String>,
-    pub(crate) dev_dependencies: Vec<String>,
     /// Paths from the root of what is compiled: `src/lib.rs`, `tests/it.rs`, ...
     pub(crate) targets: Vec<String>,
 }
@@ -53,11 +52,9 @@ fn package_from(package: &Value, root: &str) -> Option<Package> {
         ..Package::default()
     };
     for dependency in package["dependencies"].as_array()? {
-        let list = match dependency["kind"].as_str() {
-            Some("dev") => &mut found.dev_dependencies,
-            _ => &mut found.dependencies,
-        };
-        list.push(text(&dependency["name"]));
+        if dependency["kind"].as_str() != Some("dev") {
+            found.dependencies.push(text(&dependency["name"]));
+        }
     }
     for target in package["targets"].as_array()? {
         found.targets.push(path(&target["src_path"])?);

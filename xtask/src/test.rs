@@ -6,6 +6,7 @@ use std::process::Command;
 use crate::metadata::{self, Package};
 use crate::shell::{self, Failure, cargo};
 use crate::steps::{Done, Steps};
+use crate::tree::Tree;
 use crate::{fuzz, readme, setup, tidy};
 
 /// How many cases a property runs in `--full` (proptest's own default is 256).
@@ -73,7 +74,7 @@ fn deny() -> Result<Done, Failure> {
         return Ok(Done::Skipped("cargo-deny is not installed".to_owned()));
     }
     // Advisories need a git database, which not every machine reaches.
-    run_cargo("deny --locked check bans licenses sources")
+    run_cargo("deny --locked --log-level error check bans licenses sources")
 }
 
 fn tests(depth: Depth) -> Result<Done, Failure> {
@@ -115,16 +116,20 @@ fn features() -> Result<Done, Failure> {
     Ok(Done::Passed)
 }
 
-/// The packages that know loom, compiled for it; their interleaving tests are named `loom_*`.
+/// The packages with interleaving tests (named `loom_*`), compiled for loom.
 fn loom(depth: Depth) -> Result<Done, Failure> {
-    let uses_loom = |package: &Package| {
-        let mut all = package.dependencies.iter().chain(&package.dev_dependencies);
-        all.any(|name| name == "loom")
+    let tree = Tree::read()?;
+    let has_tests = |package: &Package| {
+        let sources = format!("{}/src/", package.folder);
+        let mut own = tree.rust().filter(|(path, ..)| path.starts_with(&sources));
+        own.any(|(_, _, rust)| rust.code.contains("fn loom_"))
     };
     let mut packages = metadata::packages()?;
-    packages.retain(uses_loom);
+    packages.retain(has_tests);
     if packages.is_empty() {
-        return Ok(Done::Skipped("no package has loom tests".to_owned()));
+        return Ok(Done::Skipped(
+            "no package has tests named loom_*".to_owned(),
+        ));
     }
     for Package { name, .. } in packages {
         // Another cfg is another build of everything: apart, or each would evict the other.

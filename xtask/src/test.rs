@@ -45,7 +45,7 @@ fn check(steps: &mut Steps, depth: Depth) {
         return;
     }
     steps.step("clippy", || {
-        run_cargo("clippy --workspace --all-targets --locked -- -D warnings")
+        run_cargo("clippy --workspace --all-targets --locked --keep-going -- -D warnings")
     });
     steps.step("features", features);
     steps.step("tests", || tests(depth));

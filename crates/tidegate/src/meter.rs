@@ -119,10 +119,13 @@ impl Used {
         Self((whole << 64).saturating_add((rest << 64).div_ceil(per_permit)))
     }
 
-    /// In units of which `per_permit` make one permit; rounded up.
+    /// In units of which `per_permit` make one permit; rounded up, and exactly what
+    /// [`units`](Self::units) was given where that was of the same `per_permit`.
     pub(crate) const fn to_units(self, per_permit: u64) -> u128 {
         let (whole, rest) = (self.0 >> 64, self.0 & ((1 << 64) - 1));
-        whole * per_permit as u128 + (rest * per_permit as u128).div_ceil(1 << 64)
+        // `rest` was rounded up by less than 1: what is surely there is what counts.
+        let surely = rest.saturating_sub(1) * per_permit as u128;
+        whole * per_permit as u128 + surely.div_ceil(1 << 64)
     }
 
     /// Whole permits, rounded up; saturates.

@@ -98,8 +98,12 @@ fn commands(body: &[&str]) -> String {
 }
 
 fn run_block(block: &Block, serving: &mut Vec<Script>) -> Result<(), Failure> {
-    println!("README.md:{}:\n{}", block.line, block.script);
     let mut script = Script::start(block)?;
+    let log = script.log.display();
+    println!(
+        "README.md:{} (output in {log}):\n{}",
+        block.line, block.script
+    );
     let wanted = match block.kind {
         Kind::Check => script.wait_until(|script| script.ended() == Some(true)),
         Kind::Serve => script.wait_until(Script::names_an_address),

@@ -215,8 +215,10 @@ fn reload(node: &Node, name: &str, text: &str) {
                 line = failure.line,
                 column = failure.column,
                 reason = failure.reason,
-                "policy refused; the old one stays\n{problems}"
+                "policy refused; the old one stays"
             );
+            // The picture in an event of its own: lines of fields stay lines.
+            tracing::error!("\n{problems}");
             node.refuse(failure);
         }
     }

@@ -60,10 +60,10 @@ pub(crate) struct SimulateArgs {
     pub(crate) config: Option<PathBuf>,
     /// Traces, one JSON object a line; `-` for standard input.
     ///
-    /// A request: {"at_ns":0,"client_ip":"192.0.2.1","path":"/","headers":{"user-id":"7"}}, with
-    /// "method", "host", "permits", "limits", "timeout_ns" and "peek" besides. A reload:
-    /// {"at_ns":5,"policy":"other.yaml"}. The end of the request of line 3:
-    /// {"at_ns":9,"release":3}.
+    /// A request: `{"at_ns":0,"client_ip":"192.0.2.1","path":"/","headers":{"user-id":"7"}}`, with
+    /// `method`, `host`, `permits`, `limits`, `timeout_ns` and `peek` besides. A reload:
+    /// `{"at_ns":5,"policy":"other.yaml"}`. The end of the request of line 3:
+    /// `{"at_ns":9,"release":3}`.
     #[arg(required = true, value_name = "TRACE")]
     pub(crate) traces: Vec<PathBuf>,
     /// Write one decision a line, in JSON, here (`-` for standard output) instead of a table.

@@ -10,6 +10,8 @@ use crate::exit::{CommandError, Exit};
 #[derive(Debug)]
 pub(crate) struct Terminal {
     color: bool,
+    out: io::Stdout,
+    err: io::Stderr,
 }
 
 impl Terminal {
@@ -17,12 +19,14 @@ impl Terminal {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Self {
             color: wanted && io::stderr().is_terminal(),
+            out: io::stdout(),
+            err: io::stderr(),
         }
     }
 
     /// Writes to standard output. A reader that has gone away (`| head`) is no fault.
     pub(crate) fn print(&mut self, text: &str) -> Result<(), CommandError> {
-        let mut out = io::stdout().lock();
+        let mut out = self.out.lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Err(CommandError::io("cannot write to standard output", error))
@@ -33,10 +37,10 @@ impl Terminal {
 
     /// Writes to standard error; where that fails there is nobody to tell.
     pub(crate) fn note(&mut self, text: &str) {
-        let mut out = io::stderr().lock();
-        let _ = out
+        let mut err = self.err.lock();
+        let _ = err
             .write_all(text.as_bytes())
-            .and_then(|()| out.write_all(b"\n"));
+            .and_then(|()| err.write_all(b"\n"));
     }
 
     pub(crate) fn warn(&mut self, warnings: &[Problem], omitted: usize) {

@@ -191,16 +191,13 @@ async fn connection(target: Rc<Target>, pace: Rc<Pace>) -> Tally {
         let begun = Instant::now();
         let deadline = pace.end + Duration::from_secs(5);
         let answer = tokio::time::timeout_at(deadline.into(), exchange(&target, &mut sender));
-        match answer.await {
-            Ok(Ok(status)) => {
-                failures = 0;
-                tally.record(status, begun.elapsed());
-            }
-            Ok(Err(_)) | Err(_) => {
-                failures += 1;
-                tally.failures += 1;
-                sender = None;
-            }
+        if let Ok(Ok(status)) = answer.await {
+            failures = 0;
+            tally.record(status, begun.elapsed());
+        } else {
+            failures += 1;
+            tally.failures += 1;
+            sender = None;
         }
     }
     tally
@@ -209,17 +206,9 @@ async fn connection(target: Rc<Target>, pace: Rc<Pace>) -> Tally {
 type Sender = SendRequest<Empty<Bytes>>;
 
 async fn exchange(target: &Target, sender: &mut Option<Sender>) -> io::Result<u16> {
-    let mut open = match sender.take().filter(|sender| !sender.is_closed()) {
-        Some(open) => open,
-        None => {
-            let stream = tokio::net::TcpStream::connect(target.address).await?;
-            stream.set_nodelay(true)?;
-            let (open, connection) = handshake(TokioIo::new(stream))
-                .await
-                .map_err(io::Error::other)?;
-            tokio::task::spawn_local(connection);
-            open
-        }
+    let mut open = match sender.take() {
+        Some(open) if !open.is_closed() => open,
+        _ => connect(target).await?,
     };
     open.ready().await.map_err(io::Error::other)?;
     let request = target.request().map_err(io::Error::other)?;
@@ -231,6 +220,26 @@ async fn exchange(target: &Target, sender: &mut Option<Sender>) -> io::Result<u1
     }
     *sender = Some(open);
     Ok(status)
+}
+
+async fn connect(target: &Target) -> io::Result<Sender> {
+    let stream = tokio::net::TcpStream::connect(target.address).await?;
+    stream.set_nodelay(true)?;
+    let (open, connection) = handshake(TokioIo::new(stream))
+        .await
+        .map_err(io::Error::other)?;
+    tokio::task::spawn_local(connection);
+    Ok(open)
+}
+
+impl Answers {
+    fn none() -> Self {
+        let micros = Histogram::new_with_max(MAX_MICROS, 3);
+        Self {
+            count: 0,
+            micros: micros.expect("a minute of microseconds to 3 digits is in bounds"),
+        }
+    }
 }
 
 /// What came back.
@@ -249,28 +258,16 @@ struct Answers {
 
 impl Tally {
     fn record(&mut self, status: u16, took: Duration) {
-        let Some(answers) = self.of(status) else {
-            return;
-        };
+        let answers = self.statuses.entry(status).or_insert_with(Answers::none);
         answers.count += 1;
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         answers.micros.saturating_record(micros);
     }
 
-    fn of(&mut self, status: u16) -> Option<&mut Answers> {
-        if !self.statuses.contains_key(&status) {
-            let micros = Histogram::new_with_max(MAX_MICROS, 3).ok()?;
-            self.statuses.insert(status, Answers { count: 0, micros });
-        }
-        self.statuses.get_mut(&status)
-    }
-
     fn add(&mut self, other: &Self) {
         self.failures += other.failures;
         for (&status, answers) in &other.statuses {
-            let Some(ours) = self.of(status) else {
-                continue;
-            };
+            let ours = self.statuses.entry(status).or_insert_with(Answers::none);
             ours.count += answers.count;
             // Both have the same bounds, so that adding cannot fail.
             let _ = ours.micros.add(&answers.micros);

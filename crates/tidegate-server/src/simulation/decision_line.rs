@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use tidegate::Retry;
+use tidegate::{Decision, Retry};
 use tidegate_node::Admission;
 
 /// What was decided on one request.
@@ -60,15 +60,13 @@ impl DecisionLine {
             (false, _) => OutcomeWord::Denied,
         };
         let decision = admission.decision();
-        let retry = decision
-            .and_then(|decision| decision.retry())
-            .map(|retry| match retry {
-                Retry::After(wait) => RetryWord::After {
-                    after_ns: nanos(wait),
-                },
-                Retry::OnRelease => RetryWord::Word("on_release"),
-                Retry::Never => RetryWord::Word("never"),
-            });
+        let retry = decision.and_then(Decision::retry).map(|retry| match retry {
+            Retry::After(wait) => RetryWord::After {
+                after_ns: nanos(wait),
+            },
+            Retry::OnRelease => RetryWord::Word("on_release"),
+            Retry::Never => RetryWord::Word("never"),
+        });
         Self {
             at_ns,
             outcome,

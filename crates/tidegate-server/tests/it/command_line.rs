@@ -1,0 +1,185 @@
+//! Commands that answer and end.
+
+use std::process::Stdio;
+
+use crate::process::{Folder, Serve, run, text, tidegate};
+
+#[test]
+fn the_default_policy_is_fine_and_its_schema_is_json() {
+    let default = run(&["policy", "default"]);
+    assert!(default.status.success());
+    let folder = Folder::new();
+    let path = folder.write("policy.yaml", &text(&default.stdout));
+    let check = run(&["policy", "check", path.to_str().unwrap()]);
+    assert_eq!(check.status.code(), Some(0));
+    assert!(text(&check.stdout).ends_with("fine: 1 limit, 1 route, 1 upstream, 0 warnings\n"));
+    let schema = run(&["policy", "schema"]);
+    let schema: serde_json::Value = serde_json::from_slice(&schema.stdout).unwrap();
+    assert!(schema["properties"]["limits"].is_object());
+}
+
+// shows: F1
+#[test]
+fn a_wrong_policy_is_shown_with_its_place() {
+    let folder = Folder::new();
+    let path = folder.write("policy.yaml", "limits:\n  a:\n    rte: 5/s\n");
+    let path = path.to_str().unwrap();
+    let check = run(&["policy", "check", path]);
+    assert_eq!(check.status.code(), Some(1), "the answer is no");
+    let shown = text(&check.stderr);
+    assert!(shown.contains("policy.yaml:3:5"), "{shown}");
+    assert!(shown.contains("did you mean `rate`"), "{shown}");
+    assert!(!shown.contains('\x1b'), "no colour where nobody looks");
+
+    let check = run(&["policy", "check", "--format", "json", path]);
+    assert_eq!(check.status.code(), Some(1));
+    let answer: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
+    assert_eq!(answer["ok"], false);
+    let place = &answer["problems"][1];
+    assert_eq!(
+        (&place["line"], &place["column"]),
+        (&3.into(), &5.into()),
+        "{answer:#}"
+    );
+
+    assert_eq!(
+        run(&["serve", "-c", path]).status.code(),
+        Some(2),
+        "bad input"
+    );
+    assert_eq!(
+        run(&["policy", "check", "/nowhere/at/all"]).status.code(),
+        Some(2)
+    );
+    assert_eq!(run(&["polizy"]).status.code(), Some(2));
+    assert_eq!(run(&["--version"]).status.code(), Some(0));
+}
+
+// shows: G3
+#[test]
+fn simulate_writes_one_decision_a_line() {
+    let folder = Folder::new();
+    let policy = "limits:\n  l: { rate: 60/h, burst: 2 }\n";
+    let policy = folder.write("p.yaml", policy);
+    folder.write("other.yaml", "limits:\n  l: { rate: 60/h, burst: 4 }\n");
+    let trace = "{\"at_ns\":0}\n{\"at_ns\":0}\n{\"at_ns\":0}\n\
+                 {\"at_ns\":1,\"policy\":\"other.yaml\"}\n{\"at_ns\":1,\"peek\":true}\n";
+    let trace = folder.write("t.jsonl", trace);
+    let args = [
+        "simulate",
+        "-c",
+        policy.to_str().unwrap(),
+        trace.to_str().unwrap(),
+    ];
+    let lines = tidegate()
+        .args(args)
+        .args(["--decisions", "-"])
+        .output()
+        .unwrap();
+    assert!(lines.status.success(), "{}", text(&lines.stderr));
+    let minute: u64 = 60_000_000_000;
+    let expected = [
+        format!(
+            "{{\"at_ns\":0,\"outcome\":\"allowed\",\"limit\":\"l\",\"delay_ns\":0,\"burst\":2,\
+             \"remaining\":1,\"retry\":null,\"reset_after_ns\":{minute}}}"
+        ),
+        format!(
+            "{{\"at_ns\":0,\"outcome\":\"allowed\",\"limit\":\"l\",\"delay_ns\":0,\"burst\":2,\
+             \"remaining\":0,\"retry\":null,\"reset_after_ns\":{}}}",
+            2 * minute
+        ),
+        format!(
+            "{{\"at_ns\":0,\"outcome\":\"denied\",\"limit\":\"l\",\"delay_ns\":0,\"burst\":2,\
+             \"remaining\":0,\"retry\":{{\"after_ns\":{minute}}},\"reset_after_ns\":{}}}",
+            2 * minute
+        ),
+        // Two of four are still used.
+        format!(
+            "{{\"at_ns\":1,\"outcome\":\"allowed\",\"limit\":\"l\",\"delay_ns\":0,\"burst\":4,\
+             \"remaining\":2,\"retry\":null,\"reset_after_ns\":{}}}",
+            2 * minute - 1
+        ),
+    ];
+    assert_eq!(text(&lines.stdout).lines().collect::<Vec<_>>(), expected);
+
+    let table = text(&tidegate().args(args).output().unwrap().stdout);
+    assert!(
+        table.contains("3 requests: 2 went ahead, 1 were refused"),
+        "{table}"
+    );
+}
+
+#[test]
+fn simulate_says_which_line_is_wrong() {
+    for (trace, expected) in [
+        (
+            "{\"at_ns\":0}\n{\"at_ns\":}\n",
+            "line 2, column 10: expected value",
+        ),
+        (
+            "{\"at_ns\":0,\"limits\":[\"x\"]}\n",
+            "line 1: the policy has no limit `x`",
+        ),
+        (
+            "{\"at_ns\":0}\n{\"at_ns\":1,\"release\":7}\n",
+            "line 2: the request of line 7",
+        ),
+        (
+            "{\"at_ns\":0,\"policy\":\"nowhere.yaml\"}\n",
+            "nowhere.yaml",
+        ),
+    ] {
+        let folder = Folder::new();
+        let trace = folder.write("t.jsonl", trace);
+        let output = run(&["simulate", trace.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(2));
+        let shown = text(&output.stderr);
+        assert!(shown.contains(expected), "{shown}");
+    }
+}
+
+#[test]
+fn load_goes_to_this_machine_only() {
+    let output = run(&["load", "http://192.0.2.1:80/"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("this machine only"));
+    let output = run(&["load", "-s", "601", "http://127.0.0.1:1/"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+// shows: H1
+#[test]
+fn the_admin_port_stays_on_loopback_while_it_has_no_authentication() {
+    let folder = Folder::new();
+    let path = folder.write("policy.yaml", "admin: { listen: \"0.0.0.0:0\" }\n");
+    let output = run(&["serve", "-c", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("not a loopback address"));
+}
+
+#[test]
+fn a_second_serve_on_a_taken_port_fails_clearly() {
+    let folder = Folder::new();
+    let text_of = |listen: &str| {
+        format!(
+            "upstreams: {{ echo: {{ builtin: echo }} }}\n\
+             gateway:\n  listen: [\"{listen}\"]\n  routes: [{{ id: all, upstream: echo }}]\n\
+             admin: {{ listen: \"127.0.0.1:0\" }}\n"
+        )
+    };
+    let first = Serve::start(&folder.write("first.yaml", &text_of("127.0.0.1:0")));
+    let second = folder.write("second.yaml", &text_of(&first.gateway.to_string()));
+    let output = tidegate()
+        .args(["serve", "-c"])
+        .arg(second)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let shown = text(&output.stderr);
+    assert!(
+        shown.contains("cannot listen on") && shown.contains("in use"),
+        "{shown}"
+    );
+    assert!(first.stop(), "a clean end");
+}

@@ -1,0 +1,278 @@
+//! Processes that tests start on free ports and stop by their id.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test gives up: room for a busy machine.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+
+/// The binary under test.
+pub(crate) fn tidegate() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.env("NO_COLOR", "1");
+    command
+}
+
+/// Runs the binary to its end.
+pub(crate) fn run(args: &[&str]) -> Output {
+    tidegate().args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A folder that is removed again.
+#[derive(Debug)]
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tidegate-it-{}-{next}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A process that is killed when the test is done with it.
+#[derive(Debug)]
+pub(crate) struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A `tidegate serve`.
+#[derive(Debug)]
+pub(crate) struct Serve {
+    child: Running,
+    pub(crate) gateway: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    /// What it writes to standard error after its greeting.
+    pub(crate) log: Receiver<String>,
+}
+
+impl Serve {
+    /// Starts it on this policy, whose ports are 0.
+    pub(crate) fn start(policy: &Path) -> Self {
+        let mut child = tidegate()
+            .args(["serve", "-c"])
+            .arg(policy)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = child.stderr.take().unwrap();
+        let child = Running(child);
+        let (lines, log) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if lines.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let (mut gateway, mut admin) = (None, None);
+        let mut greeting = Vec::new();
+        while gateway.is_none() || admin.is_none() {
+            let line = log.recv_timeout(DEADLINE).unwrap_or_else(|_| {
+                panic!("serve did not say where it listens: {greeting:#?}");
+            });
+            let address = || {
+                let url = line.split_whitespace().nth(1)?;
+                url.trim_end_matches(',')
+                    .strip_prefix("http://")?
+                    .parse()
+                    .ok()
+            };
+            if line.starts_with("  gateway") {
+                gateway = address();
+            } else if line.starts_with("  admin") {
+                admin = address();
+            }
+            greeting.push(line);
+        }
+        Self {
+            child,
+            gateway: gateway.unwrap(),
+            admin: admin.unwrap(),
+            log,
+        }
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub(crate) fn stop(mut self) -> bool {
+        let id = self.child.0.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-TERM", &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let deadline = Instant::now() + DEADLINE;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.0.try_wait().unwrap() {
+                return status.success();
+            }
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        false
+    }
+
+    /// Waits for a line of the log.
+    pub(crate) fn logged(&self, wanted: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + DEADLINE;
+        let mut seen = Vec::new();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.log.recv_timeout(left) {
+                Ok(line) if wanted(&line) => return line,
+                Ok(line) => seen.push(line),
+                Err(_) => panic!("not in the log: {seen:#?}"),
+            }
+        }
+    }
+
+    /// The value of a metric (with its labels), or what there is instead.
+    pub(crate) fn metric(&self, name: &str) -> Result<f64, String> {
+        let (_, body) = get(self.admin, "/metrics", "");
+        let line = body
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.parse().ok()).ok_or(body)
+    }
+}
+
+/// nginx that answers everything with 100 bytes, and says how often.
+#[derive(Debug)]
+pub(crate) struct Nginx {
+    _child: Running,
+    _folder: Folder,
+    pub(crate) address: SocketAddr,
+    log: PathBuf,
+}
+
+impl Nginx {
+    pub(crate) fn start() -> Self {
+        let folder = Folder::new();
+        let address = free_address();
+        let log = folder.path("access.log");
+        let body = "0123456789".repeat(10);
+        let config = format!(
+            "master_process off;\nworker_processes 1;\npid {pid};\nerror_log {error};\ndaemon off;\n\
+             events {{ worker_connections 1024; }}\n\
+             http {{\n  log_format one '$status';\n  access_log {log} one;\n\
+             client_body_temp_path {temp};\n proxy_temp_path {temp};\n fastcgi_temp_path {temp};\n\
+             uwsgi_temp_path {temp};\n scgi_temp_path {temp};\n\
+             keepalive_requests 100000000;\n  server {{ listen {address};\n\
+             location / {{ default_type text/plain; return 200 \"{body}\"; }} }}\n}}\n",
+            pid = folder.path("pid").display(),
+            error = folder.path("error.log").display(),
+            log = log.display(),
+            temp = folder.path("temp").display(),
+        );
+        let config = folder.write("nginx.conf", &config);
+        let child = Command::new("nginx")
+            .arg("-c")
+            .arg(&config)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("nginx is installed (`cargo xtask setup`)");
+        let child = Running(child);
+        until_open(address);
+        Self {
+            _child: child,
+            _folder: folder,
+            address,
+            log,
+        }
+    }
+
+    /// How many requests have reached it. Each line of its log is a status.
+    pub(crate) fn requests(&self) -> usize {
+        fs::read(&self.log)
+            .unwrap()
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count()
+    }
+}
+
+/// An address that nobody listens on just now.
+pub(crate) fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+}
+
+fn until_open(address: SocketAddr) {
+    let deadline = Instant::now() + DEADLINE;
+    while Instant::now() < deadline {
+        if TcpStream::connect(address).is_ok() {
+            return;
+        }
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    panic!("nobody listens on {address}");
+}
+
+/// One GET on a connection of its own: the head, and the body.
+pub(crate) fn get(address: SocketAddr, path: &str, headers: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.to_lowercase(), body.to_owned())
+}
+
+/// The status of an answer's head.
+pub(crate) fn status(head: &str) -> u16 {
+    head.split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .unwrap()
+}
+
+/// How many of `n` requests pass, one after the other.
+pub(crate) fn passed(address: SocketAddr, n: usize, headers: &str) -> usize {
+    (0..n)
+        .filter(|_| status(&get(address, "/", headers).0) == 200)
+        .count()
+}

@@ -66,11 +66,8 @@ impl LimitFields {
             return Self::default();
         };
         let rate_limit = settings.rate_limit_headers.then(|| {
-            let policies = admission
-                .policies()
-                .map(|(name, algorithm, _)| (name, algorithm));
             let rate_limit = headers::rate_limit(told.limit.name(), &told.decision);
-            (rate_limit, headers::rate_limit_policy(policies))
+            (rate_limit, settings.policy_fields.of(admission.applied()))
         });
         let x_rate_limit = settings
             .x_rate_limit_headers

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use http::HeaderValue;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::core::Core;
 use crate::exchange;
+use crate::socket::Socket;
 use crate::watch::{Phase, Watch};
 
 /// What the parts of one client connection share.
@@ -68,14 +68,14 @@ pub(crate) async fn serve(core: Rc<Core>, stream: TcpStream, peer: SocketAddr) {
     let _ = stream.set_nodelay(true);
     let client = Rc::new(Client::new(core, peer));
     let io = ClientIo {
-        io: TokioIo::new(stream),
+        socket: Socket::new(stream),
         client: Rc::clone(&client),
     };
     let service = service_fn(|request| exchange::answer(Rc::clone(&client), request));
     let mut connection = client.core.http.serve_connection(io, service);
     match drive(&client, &mut connection).await {
         End::Closed if client.linger.get() => {
-            linger(connection.into_parts().io.io.into_inner()).await;
+            linger(connection.into_parts().io.socket.into_inner()).await;
         }
         End::TimedOut => client.core.counters.connections_timed_out.add(1),
         End::Closed | End::Broken => {}
@@ -173,7 +173,7 @@ async fn linger(mut stream: TcpStream) {
 
 /// The client's socket; notes when a request begins.
 struct ClientIo {
-    io: TokioIo<TcpStream>,
+    socket: Socket,
     client: Rc<Client>,
 }
 
@@ -184,7 +184,7 @@ impl Read for ClientIo {
         buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let read = Pin::new(&mut this.io).poll_read(context, buffer);
+        let read = Pin::new(&mut this.socket).poll_read(context, buffer);
         let client = &this.client;
         if read.is_ready() && client.watch.phase() == Phase::Idle {
             client
@@ -201,19 +201,19 @@ impl Write for ClientIo {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().io).poll_write(context, bytes)
+        Pin::new(&mut self.get_mut().socket).poll_write(context, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().io).poll_flush(context)
+        Pin::new(&mut self.get_mut().socket).poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().io).poll_shutdown(context)
+        Pin::new(&mut self.get_mut().socket).poll_shutdown(context)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
+        self.socket.is_write_vectored()
     }
 
     fn poll_write_vectored(
@@ -221,6 +221,6 @@ impl Write for ClientIo {
         context: &mut Context<'_>,
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().io).poll_write_vectored(context, buffers)
+        Pin::new(&mut self.get_mut().socket).poll_write_vectored(context, buffers)
     }
 }

@@ -26,7 +26,6 @@ use tidegate_policy::Request;
 pub struct RequestView<'a> {
     parts: &'a Parts,
     client_ip: Option<IpAddr>,
-    host: Option<&'a str>,
     path: Cow<'a, str>,
 }
 
@@ -36,7 +35,6 @@ impl<'a> RequestView<'a> {
         Self {
             parts,
             client_ip,
-            host: extract::host(&parts.uri, &parts.headers),
             path: extract::path(&parts.uri),
         }
     }
@@ -52,7 +50,7 @@ impl Request for RequestView<'_> {
     }
 
     fn host(&self) -> Option<&str> {
-        self.host
+        extract::host(&self.parts.uri, &self.parts.headers)
     }
 
     fn path(&self) -> &str {

@@ -15,15 +15,18 @@ use http::{HeaderMap, Uri};
 pub fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     let host = match uri.authority() {
         Some(authority) => authority.host(),
-        None => without_port(headers.get(HOST)?.to_str().ok()?.trim()),
+        None => std::str::from_utf8(without_port(headers.get(HOST)?.as_bytes())).ok()?,
     };
     (!host.is_empty()).then_some(host)
 }
 
-fn without_port(authority: &str) -> &str {
-    match authority.rfind(':') {
+fn without_port(authority: &[u8]) -> &[u8] {
+    match authority
+        .iter()
+        .rposition(|&byte| byte == b':' || byte == b']')
+    {
         // `[::1]` has colons of its own.
-        Some(colon) if !authority[colon..].contains(']') => &authority[..colon],
+        Some(at) if authority[at] == b':' => &authority[..at],
         _ => authority,
     }
 }

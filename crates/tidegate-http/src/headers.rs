@@ -61,7 +61,7 @@ pub fn retry_after(decision: &Decision) -> Option<HeaderValue> {
 /// `Retry-After`, else the time until all of them are back. It is left out where no time is
 /// known (a concurrency limit) or nothing is missing.
 pub fn rate_limit(name: &str, decision: &Decision) -> HeaderValue {
-    let mut field = Field::default();
+    let mut field = Field::new();
     field.push_string(name);
     field.push_integer(";r=", decision.remaining);
     let seconds = match decision.retry_after() {
@@ -83,7 +83,7 @@ pub fn rate_limit(name: &str, decision: &Decision) -> HeaderValue {
 pub fn rate_limit_policy<'a>(
     limits: impl IntoIterator<Item = (&'a str, &'a Algorithm)>,
 ) -> Option<HeaderValue> {
-    let mut field = Field::default();
+    let mut field = Field::new();
     for (name, algorithm) in limits {
         let Some(quota) = Advertised::of(algorithm) else {
             continue;

@@ -3,23 +3,66 @@
 //! Written for every request, so without `fmt` and, at usual lengths, without the heap.
 
 use http::HeaderValue;
-use smallvec::SmallVec;
 
 /// The largest integer that a structured field can carry: 15 digits.
 pub(crate) const MAX_INTEGER: u64 = 999_999_999_999_999;
 
 /// A field that is being written.
-#[derive(Debug, Default)]
-pub(crate) struct Field(SmallVec<[u8; 128]>);
+#[derive(Debug)]
+pub(crate) struct Field {
+    short: [u8; Self::SHORT],
+    length: usize,
+    /// All of it, once it is longer.
+    long: Vec<u8>,
+}
 
 impl Field {
+    const SHORT: usize = 128;
+
+    pub(crate) const fn new() -> Self {
+        Self {
+            short: [0; Self::SHORT],
+            length: 0,
+            long: Vec::new(),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        if self.long.is_empty() {
+            &self.short[..self.length]
+        } else {
+            &self.long
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.bytes().is_empty()
     }
 
     /// Appends what is plain syntax.
+    #[inline]
     pub(crate) fn push(&mut self, syntax: &'static str) {
-        self.0.extend_from_slice(syntax.as_bytes());
+        self.push_bytes(syntax.as_bytes());
+    }
+
+    #[inline]
+    fn push_bytes(&mut self, bytes: &[u8]) {
+        let end = self.length + bytes.len();
+        match self.short.get_mut(self.length..end) {
+            Some(room) if self.long.is_empty() => {
+                room.copy_from_slice(bytes);
+                self.length = end;
+            }
+            _ => self.push_long(bytes),
+        }
+    }
+
+    #[cold]
+    fn push_long(&mut self, bytes: &[u8]) {
+        if self.long.is_empty() {
+            self.long.extend_from_slice(&self.short[..self.length]);
+        }
+        self.long.extend_from_slice(bytes);
     }
 
     /// Appends `text` as a String. It can hold printable ASCII only; any other byte is written
@@ -28,7 +71,7 @@ impl Field {
         let is_plain = |byte: u8| matches!(byte, 0x20..=0x7e) && byte != b'"' && byte != b'\\';
         self.push("\"");
         if text.bytes().all(is_plain) {
-            self.0.extend_from_slice(text.as_bytes());
+            self.push_bytes(text.as_bytes());
         } else {
             self.push_escaped(text);
         }
@@ -40,11 +83,11 @@ impl Field {
         const HEX: &[u8; 16] = b"0123456789ABCDEF";
         for byte in text.bytes() {
             match byte {
-                b'"' | b'\\' => self.0.extend_from_slice(&[b'\\', byte]),
-                0x20..=0x7e => self.0.push(byte),
+                b'"' | b'\\' => self.push_bytes(&[b'\\', byte]),
+                0x20..=0x7e => self.push_bytes(&[byte]),
                 _ => {
                     let [high, low] = [byte >> 4, byte & 15].map(|digit| HEX[usize::from(digit)]);
-                    self.0.extend_from_slice(&[b'%', high, low]);
+                    self.push_bytes(&[b'%', high, low]);
                 }
             }
         }
@@ -65,11 +108,11 @@ impl Field {
                 break;
             }
         }
-        self.0.extend_from_slice(&digits[at..]);
+        self.push_bytes(&digits[at..]);
     }
 
     pub(crate) fn finish(&self) -> HeaderValue {
-        HeaderValue::from_bytes(&self.0).expect("strings are escaped, all else is plain ASCII")
+        HeaderValue::from_bytes(self.bytes()).expect("strings are escaped, all else is plain ASCII")
     }
 }
 
@@ -79,7 +122,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, wire: &str) {
-        let mut field = Field::default();
+        let mut field = Field::new();
         field.push_string(text);
         assert_eq!(field.finish(), wire);
     }
@@ -98,7 +141,7 @@ mod tests {
 
     #[test]
     fn integers_have_at_most_15_digits() {
-        let mut field = Field::default();
+        let mut field = Field::new();
         field.push_integer(";r=", u64::MAX);
         field.push_integer(";t=", 0);
         field.push_integer(";q=", 1_000_000);

@@ -19,10 +19,10 @@ use http::{Request, Response};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use crate::body::RequestBody;
+use crate::socket::Socket;
 use crate::watch::{Late, Watch};
 
 /// A connection on which one request at a time is sent.
@@ -30,7 +30,7 @@ use crate::watch::{Late, Watch};
 pub(crate) struct Connection {
     sender: SendRequest<RequestBody>,
     /// `None` when the connection is closed: dropping it is what hands back an unsent request.
-    driver: Option<http1::Connection<TokioIo<TcpStream>, RequestBody>>,
+    driver: Option<http1::Connection<Socket, RequestBody>>,
     /// Whether nobody is told of what happens: it was last driven without a waker.
     silent: bool,
 }
@@ -61,7 +61,7 @@ impl Connection {
     /// Speaks HTTP/1.1 on `stream`.
     pub(crate) async fn open(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        let handshake = http1::handshake(TokioIo::new(stream));
+        let handshake = http1::handshake(Socket::new(stream));
         let (sender, driver) = handshake.await.map_err(io::Error::other)?;
         Ok(Self {
             sender,

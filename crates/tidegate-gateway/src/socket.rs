@@ -1,0 +1,82 @@
+//! A TCP socket as hyper reads and writes it.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::rt::TokioIo;
+use smallvec::SmallVec;
+use tokio::net::TcpStream;
+
+/// A socket that writes little things at once: a header and a short body are copied together,
+/// which is cheaper than to have the kernel gather them. Long bodies are not copied.
+#[derive(Debug)]
+pub(crate) struct Socket(TokioIo<TcpStream>);
+
+impl Socket {
+    /// Up to here a copy is cheaper.
+    const SMALL: usize = 2048;
+
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        Self(TokioIo::new(stream))
+    }
+
+    pub(crate) fn into_inner(self) -> TcpStream {
+        self.0.into_inner()
+    }
+
+    fn io(self: Pin<&mut Self>) -> Pin<&mut TokioIo<TcpStream>> {
+        Pin::new(&mut self.get_mut().0)
+    }
+}
+
+impl Read for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.io().poll_read(context, buffer)
+    }
+}
+
+impl Write for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.io().poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io().poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io().poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if let [bytes] = buffers {
+            return self.io().poll_write(context, bytes);
+        }
+        if buffers.iter().map(|bytes| bytes.len()).sum::<usize>() > Self::SMALL {
+            return self.io().poll_write_vectored(context, buffers);
+        }
+        let mut together = SmallVec::<[u8; Self::SMALL]>::new();
+        for bytes in buffers {
+            together.extend_from_slice(bytes);
+        }
+        self.io().poll_write(context, &together)
+    }
+}

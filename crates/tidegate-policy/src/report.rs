@@ -1,6 +1,7 @@
 //! Collects what is found wrong while a file is read, so that all of it is told at once.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 
 use crate::problem::{Problem, Problems, Severity};
 use crate::source::{Source, Span};
@@ -21,6 +22,8 @@ struct Found {
     problems: Vec<(Span, Problem)>,
     errors: usize,
     omitted: usize,
+    /// Where the maps stand in which a key was unknown.
+    misread: HashSet<Span>,
 }
 
 /// Something that was found, before it is put into its place.
@@ -113,6 +116,16 @@ impl<'a> Report<'a> {
         if !found.problems.contains(&told) {
             found.problems.push(told);
         }
+    }
+
+    /// Notes that a key of the map at `place` was unknown: it may be one that seems to be missing.
+    pub(crate) fn note_unknown_key(&self, place: Span) {
+        self.found.borrow_mut().misread.insert(place);
+    }
+
+    /// Whether a key of the map at `place` was unknown.
+    pub(crate) fn has_unknown_key(&self, place: Span) -> bool {
+        self.found.borrow().misread.contains(&place)
     }
 
     /// Whether another finding would be told, or only counted.

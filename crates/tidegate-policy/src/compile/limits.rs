@@ -35,19 +35,18 @@ pub(super) fn compile(
     );
     limits
         .iter()
-        .filter_map(|(name, place, limit)| {
-            limit_rule(name, place, limit.get()?, ipv6_prefix, report)
-        })
+        .filter_map(|(name, place, limit)| limit_rule(name, place, limit, ipv6_prefix, report))
         .collect()
 }
 
 fn limit_rule(
     name: &str,
     place: Span,
-    file: &LimitFile,
+    field: &Field<LimitFile>,
     ipv6_prefix: u8,
     report: &Report<'_>,
 ) -> Option<LimitRule> {
+    let (file, map) = field.placed()?;
     let key = key(file, report);
     let max_keys = number(
         &file.max_keys,
@@ -56,7 +55,7 @@ fn limit_rule(
         report,
     )
     .unwrap_or(LimitRule::DEFAULT_MAX_KEYS as u64);
-    let kinds_are_right = check_kind(name, place, file, report);
+    let kinds_are_right = check_kind(name, place, file, map, report);
     let settings = algorithm::settings(file, report);
     let settings = settings.filter(|_| kinds_are_right)?;
 
@@ -95,7 +94,7 @@ fn limit_rule(
 }
 
 /// A limit is one of rate and concurrency; a burst goes with a rate.
-fn check_kind(name: &str, place: Span, file: &LimitFile, report: &Report<'_>) -> bool {
+fn check_kind(name: &str, place: Span, file: &LimitFile, map: Span, report: &Report<'_>) -> bool {
     match (file.rate.place(), file.concurrency.place()) {
         (Some(rate), Some(concurrency)) => {
             let message = format!("{} has both a rate and a concurrency", quote(name));
@@ -103,6 +102,8 @@ fn check_kind(name: &str, place: Span, file: &LimitFile, report: &Report<'_>) ->
             report.push(finding.help("make two limits of it; a route can have both"));
             false
         }
+        // The unknown key is what has to be mended: `rte: 5/s`, or one of a later version.
+        (None, None) if report.has_unknown_key(map) => false,
         (None, None) => {
             let message = format!("{} limits nothing", quote(name));
             let finding = Finding::error(place, message);

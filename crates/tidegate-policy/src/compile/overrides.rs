@@ -44,6 +44,9 @@ fn numbers<'f>(
     report: &Report<'_>,
 ) -> Option<Numbers<'f>> {
     if !one.rate.is_written() && !is_any_written([&one.burst, &one.concurrency]) {
+        if report.has_unknown_key(place) {
+            return None; // told already, and most likely the cause
+        }
         let finding = Finding::error(place, "this override changes nothing");
         let help = if base.concurrency.is_written() {
             "concurrency: 10"

@@ -141,6 +141,7 @@ impl<'a> Reader<'a> {
             }
         };
         self.report.push(finding);
+        self.report.note_unknown_key(self.node.span);
     }
 }
 

@@ -1,6 +1,305 @@
-//! The gateway against nginx.
+//! The gateway against nginx: the same upstream, the same client, five interleaved rounds.
+//!
+//! Both proxies use two threads and keep connections alive; nginx limits by `limit_req`, tidegate
+//! by a token bucket per client (and says so in `RateLimit` fields, which nginx does not). What
+//! counts is the processor time of the proxy's processes per million requests: on a machine that
+//! client and upstream share, requests per second are compressed.
 
-/// Runs it.
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::pairs::spread;
+
+const ROUNDS: usize = 5;
+const SECONDS: u64 = 3;
+const CONNECTIONS: u32 = 64;
+
+/// Runs both rows: all allowed, and (nearly) all refused.
 pub(crate) fn run() -> Result<(), String> {
+    let folder = Folder::new().map_err(|error| format!("no folder for the benchmark: {error}"))?;
+    let upstream = start_upstream(&folder)?;
+    println!(
+        "gateway: CPU s per 1M requests of the proxy, wrk -t1 -c{CONNECTIONS}, {SECONDS} s, five \
+         interleaved rounds; ratio = tidegate / nginx"
+    );
+    for row in [Row::Allowed, Row::Refused] {
+        let nginx = start_nginx(&folder, upstream.address, row)?;
+        let tidegate = start_tidegate(&folder, upstream.address, row)?;
+        let sides = [&nginx, &tidegate];
+        for side in sides {
+            wrk(side.address, 1)?;
+        }
+        let mut rounds = vec![Vec::new(); sides.len()];
+        for _ in 0..ROUNDS {
+            for (side, rounds) in sides.iter().zip(&mut rounds) {
+                rounds.push(side.measure()?);
+            }
+        }
+        row.print(&rounds[0], &rounds[1]);
+    }
     Ok(())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Row {
+    Allowed,
+    Refused,
+}
+
+impl Row {
+    fn print(self, nginx: &[Round], tidegate: &[Round]) {
+        let median = |rounds: &[Round], of: fn(&Round) -> f64| {
+            spread(&rounds.iter().map(of).collect::<Vec<_>>()).1
+        };
+        let ratios: Vec<f64> = tidegate
+            .iter()
+            .zip(nginx)
+            .map(|(ours, theirs)| ours.cpu_per_million / theirs.cpu_per_million)
+            .collect();
+        let (least, middle, most) = spread(&ratios);
+        let name = if self == Self::Allowed {
+            "proxied, limit on"
+        } else {
+            "refused (429)"
+        };
+        println!(
+            "{name:<20} nginx {:.2} ({:.0}/s) | tidegate {:.2} ({:.0}/s)  ratio {middle:.2} \
+             ({least:.2}..{most:.2})",
+            median(nginx, |round| round.cpu_per_million),
+            median(nginx, |round| round.per_second),
+            median(tidegate, |round| round.cpu_per_million),
+            median(tidegate, |round| round.per_second),
+        );
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    cpu_per_million: f64,
+    per_second: f64,
+}
+
+/// A server, killed with its workers when the row is done.
+#[derive(Debug)]
+struct Server {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Server {
+    fn measure(&self) -> Result<Round, String> {
+        let before = self.cpu_seconds()?;
+        let requests = wrk(self.address, SECONDS)?;
+        let cpu = self.cpu_seconds()? - before;
+        Ok(Round {
+            cpu_per_million: cpu / requests * 1e6,
+            per_second: requests / SECONDS as f64,
+        })
+    }
+
+    /// User and system time of the process and its children.
+    fn cpu_seconds(&self) -> Result<f64, String> {
+        let own = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
+        let mut ticks = 0.0;
+        let children = children.unwrap_or_default();
+        for id in children
+            .split_whitespace()
+            .map(str::to_owned)
+            .chain([own.to_string()])
+        {
+            let stat = fs::read_to_string(format!("/proc/{id}/stat"))
+                .map_err(|error| format!("process {id}: {error}"))?;
+            let fields: Vec<&str> = stat
+                .rsplit(')')
+                .next()
+                .unwrap_or_default()
+                .split_whitespace()
+                .collect();
+            let field = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());
+            // utime and stime: fields 14 and 15 of the line, 12 and 13 after the name.
+            ticks += field(11).unwrap_or(0.0) + field(12).unwrap_or(0.0);
+        }
+        // Linux has 100 ticks a second on every machine that this runs on.
+        Ok(ticks / 100.0)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // nginx stops its workers when it is asked to, not when it is killed.
+        let id = self.child.id().to_string();
+        let _ = Command::new("kill").args(["-TERM", &id]).status();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < deadline {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn start(mut command: Command, address: SocketAddr) -> Result<Server, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("{name}: {error} (`cargo xtask setup` installs it)"))?;
+    let mut server = Server { child, address };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < deadline {
+        if TcpStream::connect(address).is_ok() {
+            return Ok(server);
+        }
+        if let Ok(Some(status)) = server.child.try_wait() {
+            return Err(format!("{name} ended: {status}"));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err(format!("{name} does not listen on {address}"))
+}
+
+fn start_upstream(folder: &Folder) -> Result<Server, String> {
+    let address = free_address()?;
+    let body = "0123456789".repeat(10);
+    let http = format!(
+        "server {{ listen {address} reuseport backlog=4096; location / {{ \
+         default_type text/plain; return 200 \"{body}\"; }} }}"
+    );
+    start(nginx(folder, "upstream", 1, &http)?, address)
+}
+
+fn start_nginx(folder: &Folder, upstream: SocketAddr, row: Row) -> Result<Server, String> {
+    let address = free_address()?;
+    let (rate, limit) = match row {
+        Row::Allowed => ("1000000r/s", "limit_req zone=z burst=1000000 nodelay;"),
+        Row::Refused => ("1r/m", "limit_req zone=z;"),
+    };
+    let http = format!(
+        "limit_req_log_level info; limit_req_status 429;\n\
+         limit_req_zone $binary_remote_addr zone=z:10m rate={rate};\n\
+         upstream up {{ server {upstream}; keepalive 128; keepalive_requests 100000000; }}\n\
+         proxy_http_version 1.1; proxy_set_header Connection \"\";\n\
+         proxy_set_header Host $http_host;\n\
+         proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\n\
+         server {{ listen {address} reuseport; location / {{ {limit} \
+         proxy_pass http://up; }} }}"
+    );
+    let name = format!("nginx-{row:?}");
+    start(nginx(folder, &name, 2, &http)?, address)
+}
+
+fn nginx(folder: &Folder, name: &str, workers: u32, http: &str) -> Result<Command, String> {
+    let path = |what: &str| {
+        folder
+            .0
+            .join(format!("{name}.{what}"))
+            .display()
+            .to_string()
+    };
+    let temp = path("temp");
+    let config = format!(
+        "worker_processes {workers};\npid {};\nerror_log {} crit;\ndaemon off;\n\
+         events {{ worker_connections 4096; }}\nhttp {{\naccess_log off; tcp_nodelay on;\n\
+         keepalive_requests 100000000; keepalive_timeout 600s;\n\
+         client_body_temp_path {temp}; proxy_temp_path {temp}; fastcgi_temp_path {temp};\n\
+         uwsgi_temp_path {temp}; scgi_temp_path {temp};\n{http}\n}}\n",
+        path("pid"),
+        path("error"),
+    );
+    let file = path("conf");
+    fs::write(&file, config).map_err(|error| format!("{file}: {error}"))?;
+    let mut command = Command::new("nginx");
+    command.args(["-c", &file]);
+    Ok(command)
+}
+
+fn start_tidegate(folder: &Folder, upstream: SocketAddr, row: Row) -> Result<Server, String> {
+    let address = free_address()?;
+    let limit = match row {
+        Row::Allowed => "rate: 1000000/s, burst: 1000000",
+        Row::Refused => "rate: 1/min",
+    };
+    let policy = format!(
+        "limits:\n  per-client: {{ {limit}, key: client_ip }}\n\
+         upstreams: {{ up: {{ servers: [\"{upstream}\"] }} }}\n\
+         gateway:\n  listen: [\"{address}\"]\n\
+         \x20 routes: [{{ id: all, upstream: up, limits: [per-client] }}]\n"
+    );
+    let file = folder.0.join(format!("{row:?}.yaml"));
+    fs::write(&file, policy).map_err(|error| format!("{}: {error}", file.display()))?;
+    let binary = binary()?;
+    let mut command = Command::new(binary);
+    command.arg("serve").arg("-c").arg(file);
+    start(command, address)
+}
+
+/// The release binary beside this one.
+fn binary() -> Result<PathBuf, String> {
+    let here = std::env::current_exe().map_err(|error| error.to_string())?;
+    let binary = here
+        .parent()
+        .unwrap_or_else(|| Path::new("."))
+        .join("tidegate");
+    if binary.exists() {
+        return Ok(binary);
+    }
+    Err("build it first: cargo build --release --package tidegate-server".to_owned())
+}
+
+/// Requests that were answered in so many seconds.
+fn wrk(address: SocketAddr, seconds: u64) -> Result<f64, String> {
+    let url = format!("http://{address}/");
+    let output = Command::new("wrk")
+        .args([
+            "-t1",
+            &format!("-c{CONNECTIONS}"),
+            &format!("-d{seconds}s"),
+            &url,
+        ])
+        .output()
+        .map_err(|error| format!("wrk: {error} (`cargo xtask setup` installs it)"))?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let requests = printed
+        .lines()
+        .find_map(|line| line.split_once(" requests in "))
+        .and_then(|(count, _)| count.trim().parse().ok());
+    if printed.contains("Socket errors") {
+        return Err(format!("wrk met errors:\n{printed}"));
+    }
+    requests.ok_or_else(|| format!("wrk said:\n{printed}"))
+}
+
+fn free_address() -> Result<SocketAddr, String> {
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .map_err(|error| error.to_string())
+}
+
+/// A folder that is removed again.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> io::Result<Self> {
+        let name = format!("tidegate-bench-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }

@@ -10,7 +10,7 @@ use crate::tree::Tree;
 use crate::{fuzz, readme, setup, tidy};
 
 /// How many cases a property runs in `--full` (proptest's own default is 256).
-const FULL_CASES: &str = "20000";
+const FULL_CASES: &str = "10000";
 
 /// Tests that want the machine to themselves (they measure a rate) begin their name with this;
 /// `.config/nextest.toml` says the same to nextest.

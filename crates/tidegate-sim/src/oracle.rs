@@ -13,6 +13,7 @@ mod smooth_warm_up;
 mod token_bucket;
 
 use std::fmt::Debug;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tidegate::Algorithm;
@@ -78,9 +79,11 @@ pub trait Oracle: Debug {
         0
     }
 
-    /// By how many permits what the engine says to remain may differ.
-    fn tolerance_permits(&self) -> u64 {
-        0
+    /// What the engine may say to remain: [`remaining`](Oracle::remaining), or near it where the
+    /// engine rounds.
+    fn remaining_about(&self, now: u64) -> RangeInclusive<u64> {
+        let remaining = self.remaining(now);
+        remaining..=remaining
     }
 
     /// Whether an answer hangs on the engine's rounding in a way that no other time decides.

@@ -135,16 +135,20 @@ pub fn concurrency() -> BoxedStrategy<Algorithm> {
         .boxed()
 }
 
-/// Any limit that counts over time.
-pub fn rate_limit() -> BoxedStrategy<Algorithm> {
+/// Any limit that counts over time, in exact whole numbers.
+pub fn exact() -> BoxedStrategy<Algorithm> {
     prop_oneof![
-        token_bucket(),
-        fixed_window(),
-        sliding_log(),
-        smooth_bursty(),
-        smooth_warm_up(),
+        2 => token_bucket(),
+        1 => fixed_window(),
+        1 => sliding_log(),
+        1 => smooth_bursty(),
     ]
     .boxed()
+}
+
+/// Any limit that counts over time.
+pub fn rate_limit() -> BoxedStrategy<Algorithm> {
+    prop_oneof![4 => exact(), 1 => smooth_warm_up()].boxed()
 }
 
 /// When a schedule starts: at the epoch, these years, and near the end of the range.

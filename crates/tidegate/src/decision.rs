@@ -95,6 +95,32 @@ impl Decision {
         }
     }
 
+    /// This decision as told to a caller whose clock is `behind` the time it was made at: waits
+    /// are as long as that caller's clock has to go on.
+    #[cfg(feature = "std")]
+    pub(crate) fn told_behind(self, behind: Duration) -> Self {
+        if behind.is_zero() {
+            return self;
+        }
+        let verdict = match self.verdict {
+            Verdict::Denied {
+                retry: Retry::After(wait),
+            } => Verdict::Denied {
+                retry: Retry::After(wait.saturating_add(behind)),
+            },
+            verdict => verdict,
+        };
+        let reset_after = match self.reset_after {
+            Duration::ZERO => Duration::ZERO,
+            reset => reset.saturating_add(behind),
+        };
+        Self {
+            verdict,
+            reset_after,
+            ..self
+        }
+    }
+
     /// Orders decisions on one request by which of them a caller should be told: any denial
     /// before any allowance; among denials the longest wait, among allowances the least
     /// remaining. `Less` is told first.

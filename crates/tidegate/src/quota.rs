@@ -180,6 +180,9 @@ pub enum QuotaError {
     NarrowState,
     /// Limits that should share their keys (one, and what overrides it) are of different kinds.
     MixedAlgorithms,
+    /// The most debt is less than what all that a warm-up stores costs (one and a half times the
+    /// warm-up), or than one permit of a cold limit.
+    Debt(Duration),
     /// The warm-up is 0, or its product with the rate is beyond exact arithmetic.
     WarmUp(Duration),
 }
@@ -221,6 +224,11 @@ impl fmt::Display for QuotaError {
             Self::MixedAlgorithms => {
                 f.write_str("a limit and its overrides are of one algorithm, and these are not")
             }
+            Self::Debt(d) => write!(
+                f,
+                "a debt of at most {d:?} is less than a cold limit needs: what it stores costs one \
+                 and a half times the warm-up, and one permit up to the cold factor times the usual"
+            ),
             Self::WarmUp(d) => {
                 write!(
                     f,

@@ -1,11 +1,12 @@
 //! Guava's `SmoothWarmingUp`, by the integral it is defined by, in fractions of any size.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use num_traits::{ToPrimitive, Zero};
+use num_traits::{Signed, ToPrimitive, Zero};
 use tidegate::Quota;
 
 use super::{Oracle, Request, Ticket, nanos};
@@ -124,10 +125,11 @@ impl SmoothWarmUpOracle {
         start: u64,
     ) -> Self {
         let rate = Rate::new(quota, warm_up, cold_factor);
+        let max_debt = whole(nanos(max_debt).min(i128::from(u64::MAX)));
         let stored = rate.as_ref().map(|rate| rate.max_stored.clone());
         Self {
             rate,
-            max_debt: whole(nanos(max_debt).min(i128::from(u64::MAX))),
+            max_debt,
             stored: stored.unwrap_or_default(),
             next_free: whole(start.into()),
             latest: start,
@@ -146,14 +148,15 @@ impl SmoothWarmUpOracle {
         let now_exact = self.now(now);
         self.latest = self.latest.max(now);
         if now_exact <= self.next_free {
+            if &self.next_free - now_exact <= self.tolerance() {
+                self.rest_slack(); // The engine may have begun to store already.
+            }
             return;
         }
         let cool = &rate.warm_up / &rate.max_stored;
         let gained = (&now_exact - &self.next_free) / cool;
         self.stored = rounded(&(&self.stored + gained));
-        // The engine's idle time differs by what its next free ticket does, and it rounds down
-        // what is gained from it (by at most 7/6 permits' units per unit of time).
-        self.stored_slack += &self.next_free_slack * whole(2) + whole(1);
+        self.rest_slack();
         if self.stored >= rate.max_stored {
             self.stored = rate.max_stored.clone();
             self.stored_slack = whole(2);
@@ -162,25 +165,37 @@ impl SmoothWarmUpOracle {
         self.next_free_slack = BigRational::zero();
     }
 
+    /// The engine's idle time differs by what its next free ticket does; it gains at most 7/6
+    /// units for each unit of time, and rounds down what it gains.
+    fn rest_slack(&mut self) {
+        self.stored_slack += &self.next_free_slack * whole(2) + whole(1);
+    }
+
     /// Takes without asking; answers with how many had been stored.
     fn reserve(&mut self, rate: &Rate, permits: u64) -> BigRational {
         let spent = smaller(whole(permits.into()), self.stored.clone());
         let price = rate.price_of(permits, &self.stored, &spent);
+        self.price_slack(rate, &spent);
         self.stored = rounded(&(&self.stored - &spent));
         self.next_free = rounded(&(&self.next_free + price));
-        // A unit more or less stored changes the price by at most the cold factor; the engine
-        // rounds it up to whole units.
-        self.next_free_slack += &self.stored_slack * &rate.cold_factor + whole(1);
         if self.stored.is_zero() {
             self.stored_slack = whole(2);
         }
         spent
     }
 
+    /// Where a unit more is stored, the same permits cost as much more as the first of them does
+    /// than the last; and the engine rounds up to whole units, from a threshold rounded down.
+    fn price_slack(&mut self, rate: &Rate, spent: &BigRational) {
+        let steep = rate.height(&self.stored) - rate.height(&(&self.stored - spent));
+        self.next_free_slack += (&self.stored_slack + whole(1)) * steep / &rate.interval + whole(1);
+    }
+
     /// How close a comparison may be before the engine's rounding could turn it, in nanoseconds.
     fn tolerance(&self) -> BigRational {
         self.rate.as_ref().map_or_else(BigRational::zero, |rate| {
-            let one_more = &self.stored_slack * &rate.cold_factor + whole(1);
+            // The price of one request more, at most of all that is stored.
+            let one_more = (&self.stored_slack + whole(1)) * &rate.cold_factor + whole(1);
             (&self.next_free_slack + one_more) / &rate.units_per_nano + whole(1)
         })
     }
@@ -188,8 +203,9 @@ impl SmoothWarmUpOracle {
 
 impl Oracle for SmoothWarmUpOracle {
     fn limit(&self) -> u64 {
-        let stored = self.rate.as_ref().map(|rate| to_u64(&rate.max_stored));
-        stored.unwrap_or_default()
+        self.rate
+            .as_ref()
+            .map_or(0, |rate| to_u64(&rate.max_stored))
     }
 
     fn delay_of(&self, request: Request) -> Option<u64> {
@@ -253,32 +269,47 @@ impl Oracle for SmoothWarmUpOracle {
         self.stored = smaller(&self.stored + &spent, rate.max_stored.clone());
         let next_free = &self.next_free - rate.price_of(permits, &self.stored, &spent);
         self.next_free = larger(rounded(&next_free), self.now(now));
-        self.next_free_slack += &self.stored_slack * &rate.cold_factor + whole(1);
+        self.price_slack(&rate, &spent);
     }
 
     fn tolerance_nanos(&self) -> u64 {
         to_u64(&self.tolerance().ceil())
     }
 
-    fn tolerance_permits(&self) -> u64 {
-        let Some(rate) = &self.rate else { return 0 };
+    fn remaining_about(&self, now: u64) -> RangeInclusive<u64> {
+        let Some(rate) = &self.rate else { return 0..=0 };
+        let mut at = self.clone();
+        at.resync(rate, now);
         // A unit is 1/den of a permit; `interval` is den/num nanoseconds.
         let units_per_permit = &rate.interval * &rate.units_per_nano;
-        to_u64(&(&self.stored_slack * whole(2) / units_per_permit).ceil()) + 1
+        let tolerance = to_u64(&(&at.stored_slack / units_per_permit).ceil()) + 1;
+        let (debt, close) = (&self.next_free - at.now(now), self.tolerance());
+        let stored = to_u64(&at.stored);
+        let least = if debt > -close.clone() {
+            0
+        } else {
+            stored.saturating_sub(tolerance)
+        };
+        let most = if debt > close {
+            0
+        } else {
+            stored.saturating_add(tolerance)
+        };
+        least..=most
     }
 
     fn is_close(&self, request: Request) -> bool {
         let Some(rate) = &self.rate else { return false };
         let mut at = self.clone();
         at.resync(rate, request.now);
+        let debt = &at.next_free - at.now(request.now);
         let spent = smaller(whole(request.permits.into()), at.stored.clone());
         let price = rate.price_of(request.permits, &at.stored, &spent);
-        let distance = if price > self.max_debt {
-            price - &self.max_debt
-        } else {
-            &self.max_debt - price
-        };
-        distance <= at.tolerance() + self.tolerance()
+        let tolerance = at.tolerance() + self.tolerance();
+        let close = |a: &BigRational, b: &BigRational| (a - b).abs() <= tolerance;
+        close(&debt, &whole(request.patience.into()))
+            || close(&(&debt + &price), &self.max_debt)
+            || close(&price, &self.max_debt)
     }
 
     fn boxed(&self) -> Box<dyn Oracle> {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use tidegate::{Algorithm, Timestamp};
 use tidegate_sim::interval::{Pass, first_excess};
-use tidegate_sim::oracle::{nanos, oracle_of};
+use tidegate_sim::oracle::nanos;
 use tidegate_sim::strategy::{self, Allowed, Step, cases};
 
 use crate::agree::Pair;
@@ -57,13 +57,10 @@ fn burst_and_rate(algorithm: &Algorithm) -> impl Fn(u64) -> (i128, i128) {
         Algorithm::SmoothBursty { quota, max_debt } => {
             (quota, quota.burst_permits(), nanos(max_debt))
         }
-        // What a warm-up stores is a fraction: less than one more than it says.
+        // Stored permits are paid for too.
         Algorithm::SmoothWarmUp {
             quota, max_debt, ..
-        } => {
-            let limit = oracle_of(algorithm, 0).limit();
-            (quota, limit + 1, nanos(max_debt))
-        }
+        } => (quota, 0, nanos(max_debt)),
         ref other => panic!("no burst and rate: {other:?}"),
     };
     let period = nanos(quota.period());

@@ -5,3 +5,5 @@ mod agree;
 mod door;
 
 mod bound;
+mod time;
+mod waits;

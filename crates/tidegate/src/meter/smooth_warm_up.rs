@@ -18,8 +18,9 @@ use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
 
 /// A pay-later limit that is slow after rest and reaches its rate over `warm_up`.
 ///
-/// In every interval of length *t* at most `burst + rate * (t + max_debt)` permits, where the
-/// burst is the most that is stored, [`Decision::limit`].
+/// In every interval of length *t* at most `rate * (t + max_debt)` permits: what is stored is paid
+/// for like the rest, and while it is cold it costs more. [`Decision::limit`] is what is stored
+/// after rest.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SmoothWarmUp {
     numerator: u64,
@@ -76,7 +77,7 @@ impl SmoothWarmUp {
             return Err(QuotaError::WarmUp(warm_up));
         }
         let cold = u128::from(cold_factor);
-        Ok(Self {
+        let made = Self {
             numerator: rate.permits(),
             cost: rate.nanos(),
             cold_factor,
@@ -85,7 +86,14 @@ impl SmoothWarmUp {
             // p/2 + 2p/(1 + c), rounded once.
             max_stored: scaled * (5 + cold) / (2 * (1 + cold)),
             max_debt: u128::from(nanos(max_debt)) * u128::from(rate.permits().max(1)),
-        })
+        };
+        // What is stored can be taken at once, and a new key, which is cold, can take one permit.
+        let all = made.max_stored + made.extra(made.max_stored, made.max_stored);
+        let dearest = all.max(made.price(1, made.max_stored));
+        if made.numerator > 0 && dearest > made.max_debt {
+            return Err(QuotaError::Debt(max_debt));
+        }
+        Ok(made)
     }
 
     fn scaled(&self, now: Timestamp) -> u128 {
@@ -119,6 +127,12 @@ impl SmoothWarmUp {
 
     fn units(&self, permits: u64) -> u128 {
         u128::from(self.cost) * u128::from(permits)
+    }
+
+    /// What so many permits cost where `stored` units are.
+    fn price(&self, permits: u64, stored: u128) -> u128 {
+        let units = self.units(permits);
+        units + self.extra(stored, units.min(stored))
     }
 
     fn nanos_of(&self, scaled: u128) -> u64 {
@@ -172,18 +186,14 @@ impl Meter for SmoothWarmUp {
                 change: None,
             };
         }
-        let units = self.units(permits);
-        if self.numerator == 0 || units > self.max_debt {
-            return refuse(Retry::Never);
-        }
         let available = self.max_stored - state.missing;
-        let stored = units.min(available);
-        let price = units + self.extra(available, stored);
+        let stored = self.units(permits).min(available);
+        let price = self.price(permits, available);
         let debt = state.next_free - scaled_now;
         let owed = self.nanos_of(debt);
         let too_far = self.nanos_of((debt + price).saturating_sub(self.max_debt));
-        // A price that no debt allows at all: cold permits are dearer than `units`.
-        if price > self.max_debt {
+        // No debt allows it at all; and who waits finds it no warmer.
+        if self.numerator == 0 || price > self.max_debt {
             return refuse(Retry::Never);
         }
         let wait = owed.saturating_sub(ask.max_delay_nanos()).max(too_far);

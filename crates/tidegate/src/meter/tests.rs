@@ -34,7 +34,7 @@ fn a_wait_that_64_bits_cannot_say_is_not_told_as_one_nanosecond() {
 fn a_warm_up_stores_what_its_integral_says_rounded_once() {
     let limit = |quota: Quota, warm_up, cold_factor| {
         let warm_up = Duration::from_nanos(warm_up);
-        let meter = SmoothWarmUp::new(quota, warm_up, cold_factor, Duration::ZERO).unwrap();
+        let meter = SmoothWarmUp::new(quota, warm_up, cold_factor, Duration::from_secs(1)).unwrap();
         let now = Timestamp::EPOCH;
         let plan = meter.plan(&meter.fresh(now), now, &Ask::new(0));
         plan.decision.limit
@@ -43,6 +43,26 @@ fn a_warm_up_stores_what_its_integral_says_rounded_once() {
     assert_eq!(limit(Quota::new(1, Duration::from_nanos(1)), 1, 3), 1);
     // 573/200 + 2 * 573/8200 are 3.0048.
     assert_eq!(limit(Quota::per_second(10_000_000), 573, 81), 3);
+}
+
+#[test]
+fn a_warm_up_whose_debt_never_admits_is_refused() {
+    let quota = Quota::per_second(2);
+    let warm_up = |debt| SmoothWarmUp::new(quota, Duration::from_secs(4), 3, debt);
+    // What it stores costs six seconds; a cold permit, one and a half.
+    assert!(matches!(
+        warm_up(Duration::from_millis(5_999)),
+        Err(crate::QuotaError::Debt(_))
+    ));
+    let meter = warm_up(Duration::from_secs(6)).unwrap();
+    let now = Timestamp::from_secs(1);
+    let mut state = meter.fresh(now);
+    let stored = take(&meter, &mut state, now, &Ask::new(0)).remaining;
+    assert!(take(&meter, &mut state, now, &Ask::new(stored)).is_allowed());
+    // A permit an hour: warming up for a minute stores less than one, and one costs an hour.
+    let slow = |debt| SmoothWarmUp::new(Quota::per_hour(1), Duration::from_mins(1), 3, debt);
+    assert!(slow(Duration::from_hours(1)).is_err());
+    assert!(slow(Duration::from_mins(62)).is_ok());
 }
 
 #[test]

@@ -104,10 +104,27 @@ pub trait Drain: Debug + Send + Sync {
 }
 
 /// Where a key that is not there yet would go.
-enum Room {
-    Free,
+enum Room<'a> {
+    Free(Place<'a>),
     Victim(usize),
     None,
+}
+
+/// A place below the bound, given up again unless it is kept: also where the caller panics.
+struct Place<'a> {
+    len: &'a AtomicUsize,
+}
+
+impl Place<'_> {
+    fn keep(self) {
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.len.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl<M: Meter> Keyed<M> {
@@ -195,13 +212,16 @@ impl<M: Meter> Keyed<M> {
     /// What [`check`](Self::check) would answer. Takes nothing; `remaining` and `reset_after`
     /// are those of now.
     pub fn peek(&self, meter: &Registered<M>, key: KeyHash, now: Timestamp, ask: &Ask) -> Decision {
-        let (mut shard, now) = self.enter(key, now);
-        let Ok(at) = shard.find(key) else {
-            return peek(&meter.meter, &meter.meter.fresh(now), now, ask);
+        let (mut shard, counted) = self.enter(key, now);
+        let decision = match shard.find(key) {
+            Err(_) => peek(&meter.meter, &meter.meter.fresh(counted), counted, ask),
+            Ok(at) => {
+                let slot = shard.slot_mut(at);
+                self.bring_up(slot, meter, counted);
+                peek(&meter.meter, &slot.state, counted, ask)
+            }
         };
-        let slot = shard.slot_mut(at);
-        self.bring_up(slot, meter, now);
-        peek(&meter.meter, &slot.state, now, ask)
+        decision.told_behind(counted.since(now))
     }
 
     /// Plans, shows the answer to `rest` while the key is held still, and commits if the answer
@@ -214,7 +234,10 @@ impl<M: Meter> Keyed<M> {
         ask: &Ask,
         mut rest: impl FnMut(Decision) -> bool,
     ) -> Option<Receipt> {
-        let (mut shard, now) = self.enter(key, now);
+        let (mut shard, counted) = self.enter(key, now);
+        let behind = counted.since(now);
+        let mut rest = |decision: Decision| rest(decision.told_behind(behind));
+        let now = counted;
         if let Ok(at) = shard.find(key) {
             let slot = shard.slot_mut(at);
             self.bring_up(slot, meter, now);
@@ -226,7 +249,7 @@ impl<M: Meter> Keyed<M> {
         }
         let fresh = meter.meter.fresh(now);
         let plan = meter.meter.plan(&fresh, now, ask);
-        if plan.change.is_none() {
+        if plan.change.is_none() && plan.decision.retry_after().is_none() {
             rest(plan.decision);
             return None;
         }
@@ -252,23 +275,32 @@ impl<M: Meter> Keyed<M> {
         if matches!(room, Room::None) {
             return self.hold_overflow(shard, meter, key, now, ask, rest);
         }
+        let waits = plan.decision.retry_after().is_some();
         let agreed = rest(plan.decision);
-        let Some(change) = plan.change.filter(|_| agreed) else {
-            if matches!(room, Room::Free) {
-                self.len.fetch_sub(1, Ordering::Relaxed);
-            }
+        let change = plan.change.filter(|_| agreed);
+        // Who was told to wait must not begin anew when it comes again.
+        if change.is_none() && !waits {
             return None;
-        };
-        let taken = meter.meter.commit(&mut fresh, change);
-        if let Room::Victim(at) = room {
-            let victim = shard.remove(at);
-            self.count_evicted(self.at_stake(&victim, now).unwrap_or(0));
         }
+        let taken = change.map(|change| meter.meter.commit(&mut fresh, change));
+        self.move_in(shard, room, now);
         if shard.is_full() {
             self.purge(shard, now);
         }
         shard.insert(key, meter.id, fresh);
-        Some(Receipt::new(taken, key, self.id, false))
+        taken.map(|taken| Receipt::new(taken, key, self.id, false))
+    }
+
+    /// Makes room where it was found. Not for [`Room::None`].
+    fn move_in(&self, shard: &mut Shard<M::State>, room: Room<'_>, now: Timestamp) {
+        match room {
+            Room::Free(place) => place.keep(),
+            Room::Victim(at) => {
+                let victim = shard.remove(at);
+                self.count_evicted(self.at_stake(&victim, now).unwrap_or(0));
+            }
+            Room::None => {}
+        }
     }
 
     fn hold_overflow(
@@ -354,6 +386,7 @@ impl<M: Meter> Keyed<M> {
 
     // --- inside -------------------------------------------------------------------------------
 
+    /// The key's shard, and the time as it counts there: never before one it has seen.
     fn enter(
         &self,
         key: KeyHash,
@@ -388,11 +421,13 @@ impl<M: Meter> Keyed<M> {
     }
 
     /// Reserves a place below the bound, or finds the entry whose place a new key takes.
-    fn room(&self, shard: &Shard<M::State>, key: KeyHash, now: Timestamp) -> Room {
-        if self.len.fetch_add(1, Ordering::Relaxed) < self.max_keys.load(Ordering::Relaxed) {
-            return Room::Free;
+    fn room(&self, shard: &Shard<M::State>, key: KeyHash, now: Timestamp) -> Room<'_> {
+        let before = self.len.fetch_add(1, Ordering::Relaxed);
+        let place = Place { len: &self.len };
+        if before < self.max_keys.load(Ordering::Relaxed) {
+            return Room::Free(place);
         }
-        self.len.fetch_sub(1, Ordering::Relaxed);
+        drop(place);
         let mut best = None;
         for at in shard.near(key) {
             match self.at_stake(shard.slot(at), now) {
@@ -417,12 +452,11 @@ impl<M: Meter> Keyed<M> {
         }
     }
 
-    /// Drops the drained keys of a full shard, if there are enough of them.
+    /// Drops the keys of a full shard that are as good as new, if there are enough of them.
     fn purge(&self, shard: &mut Shard<M::State>, now: Timestamp) {
         let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
-        let drained = |slot: &Slot<M::State>| {
-            meters.by_id[slot.meter() as usize].at_stake(&slot.state, now) == Some(0)
-        };
+        let drained =
+            |slot: &Slot<M::State>| is_new(&meters.by_id[slot.meter() as usize], &slot.state, now);
         let before = shard.len();
         if shard.count(drained) >= before.div_ceil(WORTH_PURGING).max(1) {
             shard.retain(|slot| !drained(slot));
@@ -447,20 +481,15 @@ impl<M: Meter> Keyed<M> {
         old.drain(self.range_of(index), now, &mut keys);
         for (key, used) in keys {
             let state = meter.meter.assume(used, now);
-            if meter.meter.at_stake(&state, now) == Some(0) {
+            if is_new(&meter.meter, &state, now) {
                 continue;
             }
-            match self.room(shard, key, now) {
-                Room::Free => {}
-                Room::Victim(at) => {
-                    let victim = shard.remove(at);
-                    self.count_evicted(self.at_stake(&victim, now).unwrap_or(0));
-                }
-                Room::None => {
-                    self.count_evicted(used.permits_ceil());
-                    continue;
-                }
+            let room = self.room(shard, key, now);
+            if matches!(room, Room::None) {
+                self.count_evicted(used.permits_ceil());
+                continue;
             }
+            self.move_in(shard, room, now);
             shard.insert(key, meter.id, state);
         }
     }
@@ -472,6 +501,13 @@ impl<M: Meter> Keyed<M> {
         let first = index as u128 * width;
         first as u64..=(first + (width - 1)) as u64
     }
+}
+
+/// Whether nobody would notice if this state were forgotten: a new one permits no more, and no
+/// less either (a pay-later limit that has stored permits gives nothing away, but would lose them).
+fn is_new<M: Meter>(meter: &M, state: &M::State, now: Timestamp) -> bool {
+    meter.at_stake(state, now) == Some(0)
+        && meter.used(state, now) == meter.used(&meter.fresh(now), now)
 }
 
 impl<M: Meter> Drain for Keyed<M> {

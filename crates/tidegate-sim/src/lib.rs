@@ -1,9 +1,11 @@
 //! What the rest is tested against; for development only.
 //!
 //! - [`oracle`]: each algorithm once more, slow and obviously right.
+//! - [`conformance`]: cases as data, run through every door.
 //! - [`interval`]: how much passed in any interval, counted by hand.
 //! - [`strategy`]: random limits and schedules, for property tests.
 
+pub mod conformance;
 pub mod interval;
 pub mod oracle;
 pub mod strategy;

@@ -40,7 +40,7 @@ fn the_default_limit_as_the_readme_tries_it() {
 
 // shows: A1, A6, H1
 #[test]
-fn under_load_what_passes_is_within_two_limits_and_nearly_all_of_them() {
+fn alone_under_load_what_passes_is_within_two_limits_and_nearly_all_of_them() {
     let nginx = Nginx::start();
     let folder = Folder::new();
     // 400/s for the client, 300/s and a burst of 500 for all: the second one binds in the end.

@@ -15,29 +15,144 @@ const NODE: &[DoorName] = &[Simulate, Gateway];
 
 /// The table.
 pub const CASES: &[Case] = &[
-    Case { id: 1, title: "fixed window 5/min at its edge", doors: ALL, script: window_edge },
-    Case { id: 1, title: "sliding log 5/min, the same", doors: ALL, script: log_edge },
-    Case { id: 6, title: "sliding log 10 per 3 s", doors: ALL, script: sliding_log },
-    Case { id: 9, title: "Guava bursty: acquire 10, 1, 1", doors: NOT_HTTP, script: guava_ten },
-    Case { id: 10, title: "Guava bursty: 11 at once", doors: ALL, script: guava_eleven },
-    Case { id: 11, title: "Guava warm-up 2/s over 3 s", doors: ALL, script: guava_warm_up },
-    Case { id: 12, title: "60 per hour, 100 at once", doors: ALL, script: sixty_per_hour },
-    Case { id: 14, title: "a token per 200 ms after 620 ms", doors: NOT_HTTP, script: part_token },
-    Case { id: 20, title: "10/s and 100/min, saturated", doors: ALL, script: two_limits },
-    Case { id: 21, title: "bucket of 100, 10/s", doors: ALL, script: idle_bucket },
-    Case { id: 22, title: "5 in flight per user and API", doors: ALL, script: in_flight },
-    Case { id: 22, title: "100 callers, 10 slots", doors: ALL, script: hundred_on_ten },
-    Case { id: 23, title: "10 per IP, 100 in all", doors: ALL, script: per_ip_and_all },
-    Case { id: 29, title: "over one's own limit", doors: ALL, script: shared_loses_nothing },
-    Case { id: 32, title: "two callers, in phase 0", doors: ALL, script: phase_0 },
-    Case { id: 32, title: "two callers, in phase 900", doors: ALL, script: phase_900 },
-    Case { id: 32, title: "two callers, 900 and 1000", doors: ALL, script: phase_apart },
-    Case { id: 33, title: "meter of 10, drains 2/s", doors: ALL, script: drains },
-    Case { id: 36, title: "a part is missing: deny", doors: NODE, script: missing_denied },
-    Case { id: 36, title: "a part is missing: pass", doors: NODE, script: missing_passed },
-    Case { id: 36, title: "a part is missing: shared", doors: NODE, script: missing_shared },
-    Case { id: 36, title: "a header sent twice", doors: ALL, script: header_twice },
-    Case { id: 36, title: "a value that is no UTF-8", doors: ALL, script: not_utf8 },
+    Case {
+        id: 1,
+        title: "fixed window 5/min at its edge",
+        doors: ALL,
+        script: window_edge,
+    },
+    Case {
+        id: 1,
+        title: "sliding log 5/min, the same",
+        doors: ALL,
+        script: log_edge,
+    },
+    Case {
+        id: 6,
+        title: "sliding log 10 per 3 s",
+        doors: ALL,
+        script: sliding_log,
+    },
+    Case {
+        id: 9,
+        title: "Guava bursty: acquire 10, 1, 1",
+        doors: NOT_HTTP,
+        script: guava_ten,
+    },
+    Case {
+        id: 10,
+        title: "Guava bursty: 11 at once",
+        doors: ALL,
+        script: guava_eleven,
+    },
+    Case {
+        id: 11,
+        title: "Guava warm-up 2/s over 3 s",
+        doors: ALL,
+        script: guava_warm_up,
+    },
+    Case {
+        id: 12,
+        title: "60 per hour, 100 at once",
+        doors: ALL,
+        script: sixty_per_hour,
+    },
+    Case {
+        id: 14,
+        title: "a token per 200 ms after 620 ms",
+        doors: NOT_HTTP,
+        script: part_token,
+    },
+    Case {
+        id: 20,
+        title: "10/s and 100/min, saturated",
+        doors: ALL,
+        script: two_limits,
+    },
+    Case {
+        id: 21,
+        title: "bucket of 100, 10/s",
+        doors: ALL,
+        script: idle_bucket,
+    },
+    Case {
+        id: 22,
+        title: "5 in flight per user and API",
+        doors: ALL,
+        script: in_flight,
+    },
+    Case {
+        id: 22,
+        title: "100 callers, 10 slots",
+        doors: ALL,
+        script: hundred_on_ten,
+    },
+    Case {
+        id: 23,
+        title: "10 per IP, 100 in all",
+        doors: ALL,
+        script: per_ip_and_all,
+    },
+    Case {
+        id: 29,
+        title: "over one's own limit",
+        doors: ALL,
+        script: shared_loses_nothing,
+    },
+    Case {
+        id: 32,
+        title: "two callers, in phase 0",
+        doors: ALL,
+        script: phase_0,
+    },
+    Case {
+        id: 32,
+        title: "two callers, in phase 900",
+        doors: ALL,
+        script: phase_900,
+    },
+    Case {
+        id: 32,
+        title: "two callers, 900 and 1000",
+        doors: ALL,
+        script: phase_apart,
+    },
+    Case {
+        id: 33,
+        title: "meter of 10, drains 2/s",
+        doors: ALL,
+        script: drains,
+    },
+    Case {
+        id: 36,
+        title: "a part is missing: deny",
+        doors: NODE,
+        script: missing_denied,
+    },
+    Case {
+        id: 36,
+        title: "a part is missing: pass",
+        doors: NODE,
+        script: missing_passed,
+    },
+    Case {
+        id: 36,
+        title: "a part is missing: shared",
+        doors: NODE,
+        script: missing_shared,
+    },
+    Case {
+        id: 36,
+        title: "a header sent twice",
+        doors: ALL,
+        script: header_twice,
+    },
+    Case {
+        id: 36,
+        title: "a value that is no UTF-8",
+        doors: ALL,
+        script: not_utf8,
+    },
 ];
 
 const fn after(millis: u64) -> ToldRetry {
@@ -56,7 +171,9 @@ fn user(name: &str) -> String {
 const ELEVEN: u64 = 11 * 3_600_000;
 
 fn edge_times() -> Vec<u64> {
-    [30, 36, 42, 50, 59, 60, 66, 72, 80, 89].map(|second| ELEVEN + second * 1_000).to_vec()
+    [30, 36, 42, 50, 59, 60, 66, 72, 80, 89]
+        .map(|second| ELEVEN + second * 1_000)
+        .to_vec()
 }
 
 fn window_edge() -> Script {
@@ -85,7 +202,11 @@ fn sliding_log() -> Script {
     let mut times = vec![0; 15];
     times.push(4_000);
     Script::new(policy, each(times, ""))
-        .then((0..10).rev().map(|remaining| Told::ALLOWED.remaining(remaining)))
+        .then(
+            (0..10)
+                .rev()
+                .map(|remaining| Told::ALLOWED.remaining(remaining)),
+        )
         .then_each(5, Told::denied(after(3_000)))
         .then([Told::ALLOWED.remaining(9)])
 }
@@ -128,7 +249,11 @@ fn sixty_per_hour() -> Script {
         Told::denied(after(60_000)),
     ];
     Script::new(policy, each(times, ""))
-        .then((0..60).rev().map(|remaining| Told::ALLOWED.remaining(remaining)))
+        .then(
+            (0..60)
+                .rev()
+                .map(|remaining| Told::ALLOWED.remaining(remaining)),
+        )
         .then_each(40, Told::denied(after(60_000)).remaining(0))
         .then(std::iter::repeat_n(minute, 5).flatten())
 }
@@ -141,7 +266,11 @@ fn part_token() -> Script {
     Script::new(policy, trace)
         .then([Told::ALLOWED.remaining(0)])
         .then([2, 1, 0].map(|remaining| Told::ALLOWED.remaining(remaining)))
-        .then([Told::denied(after(180)), Told::denied(after(1)), Told::ALLOWED])
+        .then([
+            Told::denied(after(180)),
+            Told::denied(after(1)),
+            Told::ALLOWED,
+        ])
 }
 
 fn two_limits() -> Script {
@@ -160,20 +289,34 @@ fn idle_bucket() -> Script {
     let policy = "limits:\n  l: { rate: 10/s, burst: 100 }\n";
     let mut times = vec![3_600_000; 50];
     times.extend((1..=20).map(|n| 3_600_000 + n * 100));
+    times.extend([3_602_000; 51]);
     Script::new(policy, each(times, ""))
-        .then((50..100).rev().map(|remaining| Told::ALLOWED.remaining(remaining)))
+        .then(
+            (50..100)
+                .rev()
+                .map(|remaining| Told::ALLOWED.remaining(remaining)),
+        )
         // One comes back for each that is taken.
         .then_each(20, Told::ALLOWED.remaining(50))
+        .then(
+            (0..50)
+                .rev()
+                .map(|remaining| Told::ALLOWED.remaining(remaining)),
+        )
+        .then([Told::denied(after(100))])
 }
 
 fn in_flight() -> Script {
     let policy = "limits:\n  l: { concurrency: 5, key: [\"header:user\", \"header:api\"] }\n";
-    let of = |user: &str, api: &str| {
-        format!("\"headers\":{{\"user\":\"{user}\",\"api\":\"{api}\"}}")
-    };
+    let of =
+        |user: &str, api: &str| format!("\"headers\":{{\"user\":\"{user}\",\"api\":\"{api}\"}}");
     let mut trace = each([0; 6], &of("a", "x"));
     trace.extend([at(1, &of("a", "y")), at(1, &of("b", "x"))]);
-    trace.extend([at(2, "\"release\":3"), at(3, &of("a", "x")), at(3, &of("a", "x"))]);
+    trace.extend([
+        at(2, "\"release\":3"),
+        at(3, &of("a", "x")),
+        at(3, &of("a", "x")),
+    ]);
     Script::new(policy, trace)
         .then_each(5, Told::ALLOWED)
         .then([Told::denied(ToldRetry::OnRelease)])
@@ -201,7 +344,8 @@ fn hundred_on_ten() -> Script {
 }
 
 fn per_ip_and_all() -> Script {
-    let policy = "limits:\n  ip: { concurrency: 10, key: client_ip }\n  all: { concurrency: 100 }\n";
+    let policy =
+        "limits:\n  ip: { concurrency: 10, key: client_ip }\n  all: { concurrency: 100 }\n";
     let ip = |n: u64| format!("\"client_ip\":\"192.0.2.{n}\"");
     let mut trace = each([0; 11], &ip(1));
     for n in 2..=10 {
@@ -235,8 +379,9 @@ fn shared_loses_nothing() -> Script {
 const TWO_PER_SECOND: &str = "limits:\n  l: { rate: 2 per 1000ms, algorithm: fixed_window }\n";
 
 fn two_callers(first: u64, second: u64) -> Vec<String> {
-    let mut times: Vec<u64> =
-        (0..20).flat_map(|n| [first + n * 200, second + n * 200]).collect();
+    let mut times: Vec<u64> = (0..20)
+        .flat_map(|n| [first + n * 200, second + n * 200])
+        .collect();
     times.sort_unstable();
     each(times, "")
 }
@@ -295,7 +440,10 @@ fn missing_shared() -> Script {
 
 fn header_twice() -> Script {
     let list = |values: &[&str]| {
-        let pairs: Vec<String> = values.iter().map(|v| format!("[\"user\",\"{v}\"]")).collect();
+        let pairs: Vec<String> = values
+            .iter()
+            .map(|v| format!("[\"user\",\"{v}\"]"))
+            .collect();
         at(0, &format!("\"headers\":[{}]", pairs.join(",")))
     };
     // Twice is once with the values joined, in their order.
@@ -314,7 +462,10 @@ fn header_twice() -> Script {
 
 fn not_utf8() -> Script {
     let blob = |base64: &str| {
-        at(0, &format!("\"headers\":{{\"user\":{{\"base64\":\"{base64}\"}}}}"))
+        at(
+            0,
+            &format!("\"headers\":{{\"user\":{{\"base64\":\"{base64}\"}}}}"),
+        )
     };
     // 0xFF and 0xFE are no text, and two keys.
     let trace = vec![blob("/w=="), blob("/w=="), blob("/w=="), blob("/g==")];

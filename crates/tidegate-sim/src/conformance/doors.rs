@@ -15,5 +15,7 @@ use tidegate_server::trace::{TraceLine, TraceReader};
 /// The lines of a trace with their numbers.
 fn read(trace: &[String]) -> Result<Vec<(usize, TraceLine)>, String> {
     let text = trace.join("\n");
-    TraceReader::new(Cursor::new(text)).collect::<Result<_, _>>().map_err(|error| error.to_string())
+    TraceReader::new(Cursor::new(text))
+        .collect::<Result<_, _>>()
+        .map_err(|error| error.to_string())
 }

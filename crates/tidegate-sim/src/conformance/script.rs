@@ -81,29 +81,47 @@ impl Told {
     pub const DENIED: Self = Self::of(ToldOutcome::Denied);
 
     const fn of(outcome: ToldOutcome) -> Self {
-        Self { outcome, limit: None, remaining: None, retry: None }
+        Self {
+            outcome,
+            limit: None,
+            remaining: None,
+            retry: None,
+        }
     }
 
     /// Went ahead after so many nanoseconds; at once if 0.
     pub const fn delayed(nanos: u64) -> Self {
-        Self::of(if nanos == 0 { ToldOutcome::Allowed } else { ToldOutcome::Delayed(nanos) })
+        Self::of(if nanos == 0 {
+            ToldOutcome::Allowed
+        } else {
+            ToldOutcome::Delayed(nanos)
+        })
     }
 
     /// Was refused, and may come again then.
-    pub const fn denied(retry: ToldRetry) -> Self {
-        Self { retry: Some(retry), ..Self::DENIED }
+    pub fn denied(retry: ToldRetry) -> Self {
+        Self {
+            retry: Some(retry),
+            ..Self::DENIED
+        }
     }
 
     /// The same, with this much remaining.
     #[must_use]
     pub fn remaining(self, remaining: u64) -> Self {
-        Self { remaining: Some(remaining), ..self }
+        Self {
+            remaining: Some(remaining),
+            ..self
+        }
     }
 
     /// The same, told of this limit.
     #[must_use]
     pub fn by(self, limit: &str) -> Self {
-        Self { limit: Some(limit.to_owned()), ..self }
+        Self {
+            limit: Some(limit.to_owned()),
+            ..self
+        }
     }
 
     /// Whether the request went ahead.
@@ -113,8 +131,9 @@ impl Told {
 
     fn agrees(&self, told: &Self) -> bool {
         let limit = self.limit.is_none() || told.limit.is_none() || self.limit == told.limit;
-        let remaining =
-            self.remaining.is_none() || told.remaining.is_none() || self.remaining == told.remaining;
+        let remaining = self.remaining.is_none()
+            || told.remaining.is_none()
+            || self.remaining == told.remaining;
         let retry = match (self.retry, told.retry) {
             (Some(expected), Some(told)) => expected.agrees(told),
             _ => true,
@@ -142,7 +161,11 @@ impl fmt::Display for Told {
 impl Script {
     /// A script that expects nothing yet.
     pub fn new(policy: &str, trace: Vec<String>) -> Self {
-        Self { policy: policy.to_owned(), trace, expected: Vec::new() }
+        Self {
+            policy: policy.to_owned(),
+            trace,
+            expected: Vec::new(),
+        }
     }
 
     /// The next requests, each in turn, are told this.
@@ -175,7 +198,8 @@ impl Script {
     #[must_use]
     pub fn in_all(mut self, passed: usize) -> Self {
         let all = self.covered();
-        self.expected.insert(0, Expected::Passed(0..all, passed..=passed));
+        self.expected
+            .insert(0, Expected::Passed(0..all, passed..=passed));
         self
     }
 
@@ -190,7 +214,11 @@ impl Script {
     pub fn differences(&self, told: &[Told]) -> Vec<String> {
         let mut found = Vec::new();
         if told.len() != self.covered() {
-            found.push(format!("{} answers, expected {}", told.len(), self.covered()));
+            found.push(format!(
+                "{} answers, expected {}",
+                told.len(),
+                self.covered()
+            ));
         }
         for expected in &self.expected {
             match expected {
@@ -217,5 +245,8 @@ impl Script {
 /// A line of a trace at so many milliseconds, with the rest of its fields as JSON.
 pub fn at(millis: u64, fields: &str) -> String {
     let comma = if fields.is_empty() { "" } else { "," };
-    format!("{{\"at_ns\":{}{comma}{fields}}}", u128::from(millis) * 1_000_000)
+    format!(
+        "{{\"at_ns\":{}{comma}{fields}}}",
+        u128::from(millis) * 1_000_000
+    )
 }

@@ -23,7 +23,9 @@ struct Made<'a> {
 
 impl Door for LibraryDoor {
     fn run(&mut self, policy: &str, trace: &[String]) -> Result<Vec<Told>, String> {
-        let policy = tidegate_policy::parse("case", policy).map_err(|e| e.to_string())?.policy;
+        let policy = tidegate_policy::parse("case", policy)
+            .map_err(|e| e.to_string())?
+            .policy;
         let hasher = KeyHasher::with_keys(1, 2);
         let mut limits = Vec::new();
         for rule in &policy.limits {
@@ -72,7 +74,11 @@ fn decide(
         if rule.limit.algorithm().delays() {
             ask = ask.within(std::time::Duration::MAX);
         }
-        asks.push(Asked { limit: &**limit, key: hasher.hash(&key), ask });
+        asks.push(Asked {
+            limit: &**limit,
+            key: hasher.hash(&key),
+            ask,
+        });
     }
     let now = Timestamp::from_nanos(request.at_ns);
     tidegate::check_all_with_receipts(&asks, now).map_err(|error| error.to_string())
@@ -83,9 +89,15 @@ fn tell(limits: &[Made<'_>], answers: &[Answer]) -> Told {
         .iter()
         .zip(limits)
         .min_by(|(a, _), (b, _)| a.decision.cmp_severity(&b.decision));
-    let Some((answer, made)) = first else { return Told::ALLOWED };
+    let Some((answer, made)) = first else {
+        return Told::ALLOWED;
+    };
     let Decision { remaining, .. } = answer.decision;
-    let delay = answers.iter().map(|answer| answer.decision.delay()).max().unwrap_or_default();
+    let delay = answers
+        .iter()
+        .map(|answer| answer.decision.delay())
+        .max()
+        .unwrap_or_default();
     let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
     let told = match answer.decision.retry() {
         None => Told::delayed(nanos),
@@ -96,7 +108,10 @@ fn tell(limits: &[Made<'_>], answers: &[Answer]) -> Told {
         Some(Retry::OnRelease) => Told::denied(ToldRetry::OnRelease),
         Some(Retry::Never) => Told::denied(ToldRetry::Never),
     };
-    debug_assert_eq!(told.outcome == ToldOutcome::Denied, answer.decision.is_denied());
+    debug_assert_eq!(
+        told.outcome == ToldOutcome::Denied,
+        answer.decision.is_denied()
+    );
     told.remaining(remaining).by(made.rule.limit.name())
 }
 
@@ -107,7 +122,9 @@ fn give_back(
 ) -> Result<(), String> {
     for (made, receipt) in limits.iter().zip(receipts) {
         if let Some(receipt) = receipt.filter(|_| made.limit.is_gate()) {
-            made.limit.give_back(receipt, now).map_err(|_| "a foreign receipt".to_owned())?;
+            made.limit
+                .give_back(receipt, now)
+                .map_err(|_| "a foreign receipt".to_owned())?;
         }
     }
     Ok(())

@@ -1,0 +1,68 @@
+//! The table, through each door.
+#![expect(clippy::panic, reason = "a test says so")]
+
+use tidegate_sim::conformance::doors::{GatewayDoor, LibraryDoor, SimulateDoor};
+use tidegate_sim::conformance::{CASES, Door, DoorName};
+
+fn run(name: DoorName, door: &mut dyn Door) {
+    let mut failures = Vec::new();
+    let mut cases = 0;
+    for case in CASES.iter().filter(|case| case.doors.contains(&name)) {
+        cases += 1;
+        let differences = case.differences(door);
+        if let Some(first) = differences.first() {
+            let (id, title, count) = (case.id, case.title, differences.len());
+            failures.push(format!(
+                "case {id} ({title}): {first} ({count} differences)"
+            ));
+        }
+    }
+    assert!(cases > 15, "the table is there");
+    if !failures.is_empty() {
+        panic!("through {name:?}:\n{}", failures.join("\n"));
+    }
+}
+
+// shows: A1, A2 (refusing), A6, B1, B3, B6
+#[test]
+fn the_table_through_the_library() {
+    run(DoorName::Library, &mut LibraryDoor);
+}
+
+// shows: A5, G3 (simulate)
+#[test]
+fn the_table_through_simulate() {
+    run(DoorName::Simulate, &mut SimulateDoor);
+}
+
+// shows: A1, A2 (refusing), A5, A6, D4
+#[test]
+fn the_table_through_the_gateway() {
+    run(DoorName::Gateway, &mut GatewayDoor);
+}
+
+/// The table can fail: a door that lets all pass is found out by every case that refuses.
+#[test]
+fn a_door_that_lets_all_pass_is_found_out() {
+    struct Open;
+    impl Door for Open {
+        fn run(
+            &mut self,
+            _policy: &str,
+            trace: &[String],
+        ) -> Result<Vec<tidegate_sim::conformance::Told>, String> {
+            let requests = trace.iter().filter(|line| !line.contains("\"release\""));
+            Ok(requests
+                .map(|_| tidegate_sim::conformance::Told::ALLOWED)
+                .collect())
+        }
+    }
+    for case in CASES {
+        assert!(
+            !case.differences(&mut Open).is_empty(),
+            "case {} ({})",
+            case.id,
+            case.title
+        );
+    }
+}

@@ -9,5 +9,7 @@ pub use self::keyed::{Drain, Keyed, MAX_KEYS, Registered, StoreStats};
 pub use self::one_key::OneKey;
 pub use self::state_cell::{AtomicCell, AtomicState, MutexCell, StateCell};
 
+#[cfg(all(test, loom))]
+mod loom_cells;
 #[cfg(all(test, not(loom)))]
 mod tests;

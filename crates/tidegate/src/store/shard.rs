@@ -234,7 +234,7 @@ impl<S: State> Shard<S> {
         self.slots.capacity() * size_of::<Slot<S>>()
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn assert_ordered(&self) {
         let mut last = (0, 0);
         let mut len = 0;

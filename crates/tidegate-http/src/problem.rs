@@ -26,7 +26,8 @@ const QUOTA_EXCEEDED_TITLE: &str =
 /// let problem = Problem::of(StatusCode::NOT_FOUND).detail("no route of the policy matches");
 /// assert_eq!(
 ///     String::from_utf8(problem.to_json())?,
-///     r#"{"type":"about:blank","title":"Not Found","status":404,"detail":"no route of the policy matches"}"#,
+///     r#"{"type":"about:blank","title":"Not Found","status":404,"#.to_owned()
+///         + r#""detail":"no route of the policy matches"}"#,
 /// );
 /// # Ok::<(), std::string::FromUtf8Error>(())
 /// ```

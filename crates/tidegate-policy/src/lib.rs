@@ -14,7 +14,8 @@
 //! A file that is wrong gives all of its [`Problems`] at once. Each draws itself:
 //!
 //! ```
-//! let problems = tidegate_policy::parse("policy.yaml", "limits:\n  a: { rate: 100 }\n").unwrap_err();
+//! let text = "limits:\n  a: { rate: 100 }\n";
+//! let problems = tidegate_policy::parse("policy.yaml", text).unwrap_err();
 //! let problem = problems.iter().next().expect("there is one");
 //! assert_eq!((problem.line(), problem.column()), (2, 14));
 //! assert_eq!(problem.message(), "a rate needs a time: `100` of what?");

@@ -1,5 +1,5 @@
 //! The crate as its users see it.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod load;
 mod mangled;

@@ -198,7 +198,8 @@ fn aliases_and_merges() {
 
 #[test]
 fn an_override_inherits_what_it_does_not_say() {
-    let text = "limits:\n  a:\n    rate: 10/s\n    burst: 20\n    key: [client_ip]\n    overrides:\n      \
+    let text = "limits:\n  a:\n    rate: 10/s\n    burst: 20\n    key: [client_ip]\n    \
+                overrides:\n      \
                 - { match: { client_ip: \"2001:db8::7\" }, rate: 5/s }\n      \
                 - { match: { client_ip: 192.0.2.1 }, rate: 0/s }\n      \
                 - { match: {}, burst: 1 }\n";

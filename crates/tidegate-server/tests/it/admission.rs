@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::process::{Folder, Nginx, Serve, get, passed, status, text};
+use crate::running::{Folder, Nginx, Serve, get, passed, status, text};
 
 // shows: A1, D4
 #[test]

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::process::{Folder, Serve, run, text, tidegate};
+use crate::running::{Folder, Serve, run, text, tidegate};
 
 #[test]
 fn the_default_policy_is_fine_and_its_schema_is_json() {

@@ -3,5 +3,5 @@
 
 mod admission;
 mod command_line;
-mod process;
 mod reload;
+mod running;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::process::{DEADLINE, Folder, Serve, get, passed, status};
+use crate::running::{DEADLINE, Folder, Serve, get, passed, status};
 
 fn policy(burst: u32) -> String {
     format!(

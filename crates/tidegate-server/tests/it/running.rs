@@ -189,7 +189,8 @@ impl Nginx {
         let log = folder.path("access.log");
         let body = "0123456789".repeat(10);
         let config = format!(
-            "master_process off;\nworker_processes 1;\npid {pid};\nerror_log {error};\ndaemon off;\n\
+            "master_process off;\nworker_processes 1;\ndaemon off;\n\
+             pid {pid};\nerror_log {error};\n\
              events {{ worker_connections 1024; }}\n\
              http {{\n  log_format one '$status';\n  access_log {log} one;\n\
              client_body_temp_path {temp};\n proxy_temp_path {temp};\n fastcgi_temp_path {temp};\n\

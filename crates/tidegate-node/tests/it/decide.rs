@@ -77,7 +77,7 @@ fn a_shadow_limit_is_not_charged_for_what_another_refuses() {
     assert_eq!(admission.shadow()[0].decision.remaining, 97);
 }
 
-// shows: A5
+// shows: A5 (HTTP parts)
 #[test]
 fn a_missing_part_is_denied_passed_or_shared() {
     for (on_missing, expected) in [
@@ -95,7 +95,7 @@ fn a_missing_part_is_denied_passed_or_shared() {
     }
 }
 
-// shows: A5
+// shows: A5 (HTTP parts)
 #[test]
 fn a_request_that_lacks_a_part_charges_no_other_limit() {
     let mut by_user = rule("by-user", bucket(Quota::per_hour(10)), user());
@@ -113,7 +113,7 @@ fn a_request_that_lacks_a_part_charges_no_other_limit() {
     );
 }
 
-// shows: A5
+// shows: A5 (HTTP parts)
 #[test]
 fn traefik_9721_an_ipv6_client_is_its_prefix() {
     let (node, _) = node(vec![rule(
@@ -132,7 +132,7 @@ fn traefik_9721_an_ipv6_client_is_its_prefix() {
     );
 }
 
-// shows: A10
+// shows: A10 (overrides)
 #[test]
 fn an_override_holds_for_its_keys() {
     let mut limit = rule("l", bucket(Quota::per_hour(10)), user());
@@ -146,7 +146,7 @@ fn an_override_holds_for_its_keys() {
     assert_eq!(passed(&node, &Sent::by("vip"), 1_000), 100);
 }
 
-// shows: A2
+// shows: A2 (refusing)
 #[test]
 fn places_come_back_when_a_request_has_ended() {
     let (node, _) = node(vec![rule(
@@ -172,7 +172,7 @@ fn places_come_back_when_a_request_has_ended() {
     assert!(decide(&node, &snapshot, &request).is_allowed());
 }
 
-// shows: B6
+// shows: B6 (local)
 #[test]
 fn a_wait_that_is_given_up_gives_back() {
     let quota = Quota::per_second(1);

@@ -56,7 +56,7 @@ fn a_lower_limit_holds_at_once_and_the_debt_is_worked_off() {
     assert_eq!(passed(&node, &request, 5), 1);
 }
 
-// shows: A10, F4
+// shows: A10 (overrides), F4
 #[test]
 fn a_key_that_gets_an_override_keeps_what_it_used() {
     let plain = rule("l", bucket(Quota::per_hour(10)), user());
@@ -87,7 +87,7 @@ fn another_key_starts_afresh_and_counts_go_on() {
     );
 }
 
-// shows: F4, A2
+// shows: F4, A2 (refusing)
 #[test]
 fn sentinel_1965_guards_of_before_a_reload_still_count() {
     let slots = |max| vec![rule("slots", Algorithm::Concurrency { max }, vec![])];
@@ -112,7 +112,7 @@ fn sentinel_1965_guards_of_before_a_reload_still_count() {
     );
 }
 
-// shows: F1
+// shows: F1 (file)
 #[test]
 fn a_refused_policy_leaves_the_old_one() {
     let (node, _) = node(vec![rule("l", bucket(Quota::per_hour(10)), vec![])]);

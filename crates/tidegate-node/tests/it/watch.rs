@@ -60,7 +60,7 @@ fn until(node: &Node, what: &str, wanted: impl Fn(&PolicyStatus) -> bool) -> Pol
     panic!("not seen in time: {what}; {:?}", node.status());
 }
 
-// shows: F1
+// shows: F1 (file)
 #[test]
 fn a_bad_file_leaves_the_old_policy_and_says_line_and_reason() {
     let folder = Folder::new();
@@ -87,7 +87,7 @@ fn a_bad_file_leaves_the_old_policy_and_says_line_and_reason() {
     assert_eq!(node.snapshot().revision(), 2);
 }
 
-// shows: F1
+// shows: F1 (file)
 #[test]
 fn an_editor_that_renames_over_the_file_is_seen() {
     let folder = Folder::new();
@@ -104,7 +104,7 @@ fn an_editor_that_renames_over_the_file_is_seen() {
     }
 }
 
-// shows: F1
+// shows: F1 (file)
 #[test]
 fn envoy_ratelimit_379_a_config_map_that_swaps_a_symlink_is_seen() {
     let folder = Folder::new();
@@ -121,7 +121,7 @@ fn envoy_ratelimit_379_a_config_map_that_swaps_a_symlink_is_seen() {
     until(&node, "the swap", |status| status.revision == 2);
 }
 
-// shows: F1
+// shows: F1 (file)
 #[test]
 fn the_same_text_again_reloads_nothing() {
     let folder = Folder::new();

@@ -38,7 +38,7 @@ fn the_default_limit_as_the_readme_tries_it() {
     assert!(serve.stop());
 }
 
-// shows: A1, A6, H1
+// shows: A1, A6, H1 (bounded memory)
 #[test]
 fn alone_under_load_what_passes_is_within_two_limits_and_nearly_all_of_them() {
     let nginx = Nginx::start();

@@ -18,7 +18,7 @@ fn the_default_policy_is_fine_and_its_schema_is_json() {
     assert!(schema["properties"]["limits"].is_object());
 }
 
-// shows: F1
+// shows: F1 (file)
 #[test]
 fn a_wrong_policy_is_shown_with_its_place() {
     let folder = Folder::new();
@@ -55,7 +55,7 @@ fn a_wrong_policy_is_shown_with_its_place() {
     assert_eq!(run(&["--version"]).status.code(), Some(0));
 }
 
-// shows: G3
+// shows: G3 (simulate)
 #[test]
 fn simulate_writes_one_decision_a_line() {
     let folder = Folder::new();
@@ -147,7 +147,7 @@ fn load_goes_to_this_machine_only() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-// shows: H1
+// shows: H1 (bounded memory)
 #[test]
 fn the_admin_port_stays_on_loopback_while_it_has_no_authentication() {
     let folder = Folder::new();

@@ -31,7 +31,7 @@ fn until(serve: &Serve, metric: &str, value: f64) -> Duration {
     panic!("{metric} is not {value}: {last:?}");
 }
 
-// shows: F1, F4, G1
+// shows: F1 (file), F4, G1 (metrics)
 #[test]
 fn a_broken_policy_changes_nothing_and_a_repaired_one_keeps_what_was_used() {
     let folder = Folder::new();

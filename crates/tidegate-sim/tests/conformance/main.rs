@@ -24,19 +24,19 @@ fn run(name: DoorName, door: &mut dyn Door) {
     );
 }
 
-// shows: A1, A2 (refusing), A6, B1, B3, B6
+// shows: A1, A2 (refusing), A6, B1 (local), B3 (local), B6 (local)
 #[test]
 fn the_table_through_the_library() {
     run(DoorName::Library, &mut LibraryDoor);
 }
 
-// shows: A5, G3 (simulate)
+// shows: A5 (HTTP parts), G3 (simulate)
 #[test]
 fn the_table_through_simulate() {
     run(DoorName::Simulate, &mut SimulateDoor);
 }
 
-// shows: A1, A2 (refusing), A5, A6, D4
+// shows: A1, A2 (refusing), A5 (HTTP parts), A6, D4
 #[test]
 fn the_table_through_the_gateway() {
     run(DoorName::Gateway, &mut GatewayDoor);

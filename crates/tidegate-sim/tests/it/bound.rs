@@ -74,7 +74,7 @@ fn burst_and_rate(algorithm: &Algorithm) -> impl Fn(u64) -> (i128, i128) {
 proptest! {
     #![proptest_config(cases(1_000))]
 
-    // proves: A1, B4, B5
+    // proves: A1, B4 (meter), B5 (greedy refill)
     #[test]
     fn token_bucket_passes_burst_and_rate_times_time_and_no_less(
         algorithm in strategy::token_bucket(),
@@ -87,7 +87,7 @@ proptest! {
         })?;
     }
 
-    // proves: B5, B10
+    // proves: B5 (greedy refill), B10 (sync)
     #[test]
     fn token_bucket_holds_its_bound_where_callers_wait(
         algorithm in strategy::token_bucket(),
@@ -102,7 +102,7 @@ proptest! {
         })?;
     }
 
-    // proves: A7
+    // proves: A7 (cost and peek and give back)
     #[test]
     fn token_bucket_agrees_where_callers_wait_and_give_back(
         algorithm in strategy::token_bucket(),
@@ -112,7 +112,7 @@ proptest! {
         each_way(algorithm, start, &steps, |_| Ok(()))?;
     }
 
-    // proves: B1
+    // proves: B1 (local)
     #[test]
     fn fixed_window_passes_its_permits_in_each_window_and_no_less(
         algorithm in strategy::fixed_window(),
@@ -134,7 +134,7 @@ proptest! {
         })?;
     }
 
-    // proves: B3
+    // proves: B3 (local)
     #[test]
     fn sliding_log_passes_its_permits_in_every_window_and_no_less(
         algorithm in strategy::sliding_log(),
@@ -150,7 +150,7 @@ proptest! {
         })?;
     }
 
-    // proves: B6
+    // proves: B6 (local)
     #[test]
     fn smooth_bursty_is_guavas_within_its_debt(
         algorithm in strategy::smooth_bursty(),
@@ -163,7 +163,7 @@ proptest! {
         })?;
     }
 
-    // proves: B6, A7
+    // proves: B6 (local), A7 (cost and peek and give back)
     #[test]
     fn smooth_bursty_agrees_where_callers_give_back(
         algorithm in strategy::smooth_bursty(),
@@ -173,7 +173,7 @@ proptest! {
         each_way(algorithm, start, &steps, |_| Ok(()))?;
     }
 
-    // proves: A2, B8
+    // proves: A2 (refusing), B8 (permits with a guard)
     #[test]
     fn concurrency_never_has_more_inside_than_places_and_no_less(
         algorithm in strategy::concurrency(),
@@ -196,7 +196,7 @@ proptest! {
     // The oracle counts in long fractions.
     #![proptest_config(cases(150))]
 
-    // proves: B6
+    // proves: B6 (local)
     #[test]
     fn smooth_warm_up_is_guavas_within_its_debt(
         algorithm in strategy::smooth_warm_up(),
@@ -209,7 +209,7 @@ proptest! {
         })?;
     }
 
-    // proves: B6, A7
+    // proves: B6 (local), A7 (cost and peek and give back)
     #[test]
     fn smooth_warm_up_agrees_where_callers_give_back(
         algorithm in strategy::smooth_warm_up(),

@@ -20,7 +20,7 @@ const STEPS_BACK: Allowed = Allowed {
 proptest! {
     #![proptest_config(cases(500))]
 
-    // proves: H1
+    // proves: H1 (bounded memory)
     #[test]
     fn a_step_back_counts_as_no_time_passed(
         algorithm in strategy::exact(),
@@ -32,7 +32,7 @@ proptest! {
 
     // A meter by itself remembers no more of the time than its state says. It may refuse more
     // while the clock is behind, never admit more.
-    // proves: H1
+    // proves: H1 (bounded memory)
     #[test]
     fn a_step_back_grants_nothing_to_a_bare_meter(
         algorithm in strategy::exact(),
@@ -61,7 +61,7 @@ proptest! {
 proptest! {
     #![proptest_config(cases(100))]
 
-    // proves: H1
+    // proves: H1 (bounded memory)
     #[test]
     fn a_step_back_counts_as_no_time_passed_while_warming_up(
         algorithm in strategy::smooth_warm_up(),
@@ -94,7 +94,7 @@ fn every_algorithm() -> Vec<Algorithm> {
     ]
 }
 
-// shows: A1, H1
+// shows: A1, H1 (bounded memory)
 #[test]
 fn a_key_idle_for_years_has_its_limit_and_no_more() {
     for algorithm in every_algorithm() {
@@ -115,7 +115,7 @@ fn a_key_idle_for_years_has_its_limit_and_no_more() {
     }
 }
 
-// shows: H1
+// shows: H1 (bounded memory)
 #[test]
 fn time_ends_without_harm() {
     for algorithm in every_algorithm() {

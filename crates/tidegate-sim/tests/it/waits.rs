@@ -123,7 +123,7 @@ fn words_are_true(algorithm: Algorithm, way: Way, start: Timestamp, steps: &[Ste
 proptest! {
     #![proptest_config(cases(200))]
 
-    // proves: A1, B1, B3, B4, B5, B6
+    // proves: A1, B1 (local), B3 (local), B4 (meter), B5 (greedy refill), B6 (local)
     #[test]
     fn who_waits_as_told_is_admitted_and_what_remains_is_there(
         algorithm in strategy::rate_limit(),
@@ -134,7 +134,7 @@ proptest! {
         words_are_true(algorithm, way, start, &steps)?;
     }
 
-    // proves: A2, B8
+    // proves: A2 (refusing), B8 (permits with a guard)
     #[test]
     fn what_remains_of_a_concurrency_limit_is_there(
         algorithm in strategy::concurrency(),

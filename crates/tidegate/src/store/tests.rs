@@ -113,7 +113,7 @@ impl Pair {
 }
 
 proptest! {
-    // proves: H1
+    // proves: H1 (bounded memory)
     #[test]
     fn a_shard_is_an_ordered_map(
         spread in prop::sample::select(&[Spread::Even, Spread::AtTheEnd, Spread::Heaps][..]),

@@ -2,29 +2,28 @@
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::request::Parts;
-use http::{HeaderName, HeaderValue, Response};
+use http::{HeaderName, HeaderValue, Request, Response};
 use tidegate_http::extract;
 
 use crate::answer::Local;
 
 /// Method, path and header as an upstream sees them, as JSON. Header values are text, with
 /// what is no UTF-8 replaced; a repeated field is its values joined.
-pub(crate) fn answer(parts: &Parts) -> Local {
+pub(crate) fn answer<B>(request: &Request<B>) -> Local {
     let value = |name: &HeaderName| {
-        let value = extract::header(&parts.headers, name.as_str()).unwrap_or_default();
+        let value = extract::header(request.headers(), name.as_str()).unwrap_or_default();
         serde_json::Value::from(String::from_utf8_lossy(&value))
     };
-    let headers = parts
-        .headers
+    let headers = request
+        .headers()
         .keys()
         .map(|name| (name.as_str().to_owned(), value(name)));
-    let target = parts
-        .uri
+    let target = request
+        .uri()
         .path_and_query()
         .map_or("/", |target| target.as_str());
     let body = serde_json::json!({
-        "method": parts.method.as_str(),
+        "method": request.method().as_str(),
         "path": target,
         "headers": headers.collect::<serde_json::Map<_, _>>(),
     });

@@ -5,10 +5,9 @@ use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 
-use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
-use http::request::Parts;
-use http::{HeaderValue, Request, Response, StatusCode, Version};
-use hyper::body::{Body, Incoming};
+use http::header::EXPECT;
+use http::{Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
 use tidegate::Timestamp;
 use tidegate_http::Problem;
 use tidegate_node::{Call, Hold};
@@ -37,14 +36,15 @@ struct Passage {
 /// Answers one request.
 pub(crate) async fn answer(
     client: Rc<Client>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Infallible> {
     let client = &client;
     client.watch.hold();
-    let (mut parts, body) = request.into_parts();
-    client.awaits_100.set(parts.headers.contains_key(EXPECT));
-    let response = match decide(client, &parts) {
-        Err(refusal) => answer::instead_of(body, client, refusal),
+    client
+        .awaits_100
+        .set(request.headers().contains_key(EXPECT));
+    let response = match decide(client, &request) {
+        Err(refusal) => answer::instead_of(request.into_body(), client, refusal),
         Ok(mut passage) => {
             if let Some(at) = passage.wait_until {
                 client.core.timer.sleep_until(at).await;
@@ -54,12 +54,17 @@ pub(crate) async fn answer(
                 peer: &client.peer_text,
                 trusted: passage.trusted,
             };
-            forward::rewrite_request(&mut parts.uri, &mut parts.headers, &origin);
+            forward::rewrite_request(&mut request, &origin);
             let mut response = match &*passage.upstream {
-                Upstream::Echo => answer::instead_of(body, client, echo::answer(&parts)),
+                Upstream::Echo => {
+                    let echo = echo::answer(&request);
+                    answer::instead_of(request.into_body(), client, echo)
+                }
                 Upstream::Servers(servers) => {
-                    let request = outgoing(parts, body, client, &passage.settings);
-                    exchange(client, &passage.settings, servers, request).await
+                    let timeout = passage.settings.timeouts.response;
+                    let with_body = |body| RequestBody::new(body, Rc::clone(client), timeout);
+                    let mut request = Some(request.map(with_body));
+                    exchange(client, &passage.settings, servers, &mut request).await
                 }
             };
             passage.fields.add_to(response.headers_mut());
@@ -76,14 +81,14 @@ pub(crate) async fn answer(
     clippy::result_large_err,
     reason = "a refusal is no rare case to be boxed"
 )]
-fn decide(client: &Client, parts: &Parts) -> Result<Passage, answer::Local> {
+fn decide(client: &Client, request: &Request<Incoming>) -> Result<Passage, answer::Local> {
     let core = &client.core;
     let snapshot = core.node.snapshot();
     let settings = core.settings_of(&snapshot);
-    vet(parts, settings.max_headers)
+    vet(request, settings.max_headers)
         .map_err(|fault| answer::problem(&Problem::of(fault.status).detail(fault.detail)))?;
-    let client_ip = settings.trusted.client(client.peer, &parts.headers);
-    let view = RequestView::new(parts, Some(client_ip));
+    let client_ip = settings.trusted.client(client.peer, request.headers());
+    let view = RequestView::of(request, Some(client_ip));
     let Some(route) = snapshot.policy().route(&view) else {
         let problem = Problem::of(StatusCode::NOT_FOUND);
         return Err(answer::problem(
@@ -116,26 +121,8 @@ fn decide(client: &Client, parts: &Parts) -> Result<Passage, answer::Local> {
     })
 }
 
-/// The request that is sent on.
-fn outgoing(
-    mut parts: Parts,
-    body: Incoming,
-    client: &Rc<Client>,
-    settings: &Settings,
-) -> Request<RequestBody> {
-    parts.version = Version::HTTP_11;
-    parts.extensions.clear();
-    if !body.is_end_stream() && !parts.headers.contains_key(CONTENT_LENGTH) {
-        // Said outright, because hyper takes it that a GET has no body.
-        parts
-            .headers
-            .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-    }
-    let body = RequestBody::new(body, Rc::clone(client), settings.timeouts.response);
-    Request::from_parts(parts, body)
-}
-
-/// Sends `request` to one of `servers`, and brings its answer, or says why there is none.
+/// Sends `request`, which is there, to one of `servers`, and brings its answer, or says why
+/// there is none.
 ///
 /// A request goes over another connection only where hyper says that nothing of it was sent:
 /// a pooled connection turned out to be closed. Anything else might happen twice.
@@ -143,7 +130,7 @@ async fn exchange(
     client: &Rc<Client>,
     settings: &Settings,
     servers: &Servers,
-    mut request: Request<RequestBody>,
+    request: &mut Option<Request<RequestBody>>,
 ) -> Response<ResponseBody> {
     /// New connections that are closed before a request can be put on them, one after another.
     const MAX_STILLBORN: u32 = 2;
@@ -151,15 +138,19 @@ async fn exchange(
     let mut stillborn = 0;
     let failure = loop {
         client.watch.hold();
-        let mut lease = match servers.connect(settings.timeouts.connect).await {
+        let connected = servers.connect(settings.timeouts.connect).await;
+        let untouched = request
+            .take()
+            .expect("given by the caller, or put back below");
+        let mut lease = match connected {
             Ok(lease) => lease,
             Err(error) => {
-                let body = request.into_body().into_incoming();
+                let body = untouched.into_body().into_incoming();
                 return answer::instead_of(body, client, no_server(servers, &error));
             }
         };
         client.watch.expect_response(settings.timeouts.response);
-        let started = pin!(lease.connection().start(request));
+        let started = pin!(lease.connection().start(untouched));
         match lease.connection().response(started, &client.watch).await {
             Ok(response) => {
                 counters.upstream_requests.add(1);
@@ -171,13 +162,13 @@ async fn exchange(
             }
             Err(Failure::Unsent(back)) => {
                 counters.upstream_retries.add(1);
-                request = *back;
                 stillborn += u32::from(!lease.pooled);
                 if stillborn == MAX_STILLBORN {
-                    let body = request.into_body().into_incoming();
+                    let body = back.into_body().into_incoming();
                     let problem = bad_gateway(servers, "closes its connections at once");
                     return answer::instead_of(body, client, problem);
                 }
+                *request = Some(*back);
             }
             Err(failure) => {
                 counters.upstream_requests.add(1);
@@ -193,15 +184,13 @@ async fn exchange(
 /// Makes a server's answer ours.
 fn relay(
     client: &Rc<Client>,
-    response: Response<Incoming>,
+    mut response: Response<Incoming>,
     lease: Lease,
 ) -> Response<ResponseBody> {
-    let (mut parts, incoming) = response.into_parts();
-    parts.version = Version::HTTP_11;
-    parts.extensions.clear();
-    forward::strip_hop_by_hop(&mut parts.headers);
-    let body = ResponseBody::upstream(incoming, lease, Rc::clone(client));
-    Response::from_parts(parts, body)
+    *response.version_mut() = Version::HTTP_11;
+    response.extensions_mut().clear();
+    forward::strip_hop_by_hop(response.headers_mut());
+    response.map(|incoming| ResponseBody::upstream(incoming, lease, Rc::clone(client)))
 }
 
 /// What to say, and count, of an exchange that failed after it had begun.

@@ -7,11 +7,12 @@
 //! proxy, upon which some (nginx, by default) stop compressing.
 
 use http::header::{
-    CONNECTION, EXPECT, Entry, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
-    TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, EXPECT, Entry, FORWARDED, HOST, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, Version};
+use hyper::body::Body;
 use smallvec::SmallVec;
 use tidegate_http::client_address::X_FORWARDED_FOR;
 
@@ -20,7 +21,7 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 
 /// Fields that nobody may have removed by naming them in `Connection`: without them the message
 /// would mean something else.
-const KEPT: [HeaderName; 2] = [HOST, http::header::CONTENT_LENGTH];
+const KEPT: [HeaderName; 2] = [HOST, CONTENT_LENGTH];
 
 /// Removes the fields that end at this hop, from a request or a response.
 pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
@@ -68,10 +69,21 @@ pub(crate) struct Origin<'a> {
     pub(crate) trusted: bool,
 }
 
-/// Turns the header of a request as it came into that of the request which is sent on.
-pub(crate) fn rewrite_request(uri: &mut Uri, headers: &mut HeaderMap, origin: &Origin<'_>) {
-    strip_hop_by_hop(headers);
-    take_authority(uri, headers);
+/// Turns a request as it came into the one that is sent on.
+pub(crate) fn rewrite_request<B: Body>(request: &mut Request<B>, origin: &Origin<'_>) {
+    *request.version_mut() = Version::HTTP_11;
+    request.extensions_mut().clear();
+    strip_hop_by_hop(request.headers_mut());
+    take_authority(request);
+    if !request.body().is_end_stream() && !request.headers().contains_key(CONTENT_LENGTH) {
+        // Said outright, because hyper takes it that a GET has no body.
+        let chunked = HeaderValue::from_static("chunked");
+        request.headers_mut().insert(TRANSFER_ENCODING, chunked);
+    }
+    say_for_whom(request.headers_mut(), origin);
+}
+
+fn say_for_whom(headers: &mut HeaderMap, origin: &Origin<'_>) {
     if !origin.trusted {
         drop_claims(headers);
     }
@@ -100,17 +112,16 @@ pub(crate) fn rewrite_request(uri: &mut Uri, headers: &mut HeaderMap, origin: &O
 
 /// Of an absolute-form target the authority becomes `Host` (RFC 9112 section 3.2.2), and the
 /// rest is the target.
-fn take_authority(uri: &mut Uri, headers: &mut HeaderMap) {
-    let Some(authority) = uri.authority() else {
+fn take_authority<B>(request: &mut Request<B>) {
+    let Some(authority) = request.uri().authority() else {
         return;
     };
     let host = authority.as_str().rsplit('@').next().unwrap_or_default();
     if let Ok(host) = HeaderValue::from_str(host) {
-        headers.insert(HOST, host);
+        request.headers_mut().insert(HOST, host);
     }
-    let target = uri.path_and_query().cloned();
-    let target = target.unwrap_or_else(|| PathAndQuery::from_static("/"));
-    *uri = Uri::from(target);
+    let target = request.uri().path_and_query().cloned();
+    *request.uri_mut() = Uri::from(target.unwrap_or_else(|| PathAndQuery::from_static("/")));
 }
 
 /// Drops what only a trusted proxy may say of the client.

@@ -2,9 +2,8 @@
 //! differently, and what the gateway does not carry yet.
 
 use http::header::{HOST, TRANSFER_ENCODING, UPGRADE};
-use http::request::Parts;
 use http::uri::Scheme;
-use http::{HeaderMap, Method, StatusCode, Version};
+use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
 
 /// Why a request goes nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +40,11 @@ const TOO_MANY_FIELDS: Fault = Fault::new(
 ///
 /// `Upgrade: websocket` is refused, so that a client is told instead of left to wonder; any
 /// other upgrade is ignored, as RFC 9110 section 7.8 allows, and the request goes on without.
-pub(crate) fn vet(parts: &Parts, max_headers: usize) -> Result<(), Fault> {
-    if parts.method == Method::CONNECT {
+pub(crate) fn vet<B>(request: &Request<B>, max_headers: usize) -> Result<(), Fault> {
+    if request.method() == Method::CONNECT {
         return Err(NO_CONNECT);
     }
-    let headers = &parts.headers;
+    let headers = request.headers();
     if headers.len() > max_headers {
         return Err(TOO_MANY_FIELDS);
     }
@@ -55,15 +54,14 @@ pub(crate) fn vet(parts: &Parts, max_headers: usize) -> Result<(), Fault> {
     if headers.contains_key(TRANSFER_ENCODING) && !is_only_chunked(headers) {
         return Err(NO_CODING);
     }
-    vet_target(parts)?;
-    vet_host(parts)
+    vet_target(request.method(), request.uri())?;
+    vet_host(headers, request.version())
 }
 
-fn vet_target(parts: &Parts) -> Result<(), Fault> {
-    let uri = &parts.uri;
+fn vet_target(method: &Method, uri: &Uri) -> Result<(), Fault> {
     let fine = match (uri.scheme(), uri.authority()) {
         (None, None) => {
-            uri.path().starts_with('/') || (uri.path() == "*" && parts.method == Method::OPTIONS)
+            uri.path().starts_with('/') || (uri.path() == "*" && method == Method::OPTIONS)
         }
         (Some(scheme), Some(_)) => *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS,
         _ => false,
@@ -71,11 +69,11 @@ fn vet_target(parts: &Parts) -> Result<(), Fault> {
     if fine { Ok(()) } else { Err(BAD_TARGET) }
 }
 
-fn vet_host(parts: &Parts) -> Result<(), Fault> {
-    let mut lines = parts.headers.get_all(HOST).iter();
+fn vet_host(headers: &HeaderMap, version: Version) -> Result<(), Fault> {
+    let mut lines = headers.get_all(HOST).iter();
     let Some(host) = lines.next() else {
         // HTTP/1.0 had none.
-        return if parts.version == Version::HTTP_11 {
+        return if version == Version::HTTP_11 {
             Err(NO_HOST)
         } else {
             Ok(())

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use http::request::Parts;
+use http::{HeaderMap, Method, Uri};
 use tidegate_http::extract;
 use tidegate_policy::Request;
 
@@ -24,7 +25,9 @@ use tidegate_policy::Request;
 /// ```
 #[derive(Debug)]
 pub struct RequestView<'a> {
-    parts: &'a Parts,
+    method: &'a Method,
+    uri: &'a Uri,
+    headers: &'a HeaderMap,
     client_ip: Option<IpAddr>,
     path: Cow<'a, str>,
 }
@@ -32,10 +35,31 @@ pub struct RequestView<'a> {
 impl<'a> RequestView<'a> {
     /// `parts`, sent by `client_ip` (found through trusted proxies already).
     pub fn new(parts: &'a Parts, client_ip: Option<IpAddr>) -> Self {
-        Self {
-            parts,
+        Self::made_of(&parts.method, &parts.uri, &parts.headers, client_ip)
+    }
+
+    /// `request`, sent by `client_ip` (found through trusted proxies already).
+    pub fn of<B>(request: &'a http::Request<B>, client_ip: Option<IpAddr>) -> Self {
+        Self::made_of(
+            request.method(),
+            request.uri(),
+            request.headers(),
             client_ip,
-            path: extract::path(&parts.uri),
+        )
+    }
+
+    fn made_of(
+        method: &'a Method,
+        uri: &'a Uri,
+        headers: &'a HeaderMap,
+        client_ip: Option<IpAddr>,
+    ) -> Self {
+        Self {
+            method,
+            uri,
+            headers,
+            client_ip,
+            path: extract::path(uri),
         }
     }
 }
@@ -46,11 +70,11 @@ impl Request for RequestView<'_> {
     }
 
     fn method(&self) -> &str {
-        self.parts.method.as_str()
+        self.method.as_str()
     }
 
     fn host(&self) -> Option<&str> {
-        extract::host(&self.parts.uri, &self.parts.headers)
+        extract::host(self.uri, self.headers)
     }
 
     fn path(&self) -> &str {
@@ -58,14 +82,14 @@ impl Request for RequestView<'_> {
     }
 
     fn header(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        extract::header(&self.parts.headers, name)
+        extract::header(self.headers, name)
     }
 
     fn cookie(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        extract::cookie(&self.parts.headers, name)
+        extract::cookie(self.headers, name)
     }
 
     fn query(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        extract::query(&self.parts.uri, name)
+        extract::query(self.uri, name)
     }
 }

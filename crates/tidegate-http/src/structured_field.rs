@@ -95,6 +95,7 @@ impl Field {
 
     /// Appends `number` behind `key`, which comes with its signs (`;r=`); capped at
     /// [`MAX_INTEGER`].
+    #[inline]
     pub(crate) fn push_integer(&mut self, key: &'static str, number: u64) {
         self.push(key);
         let mut number = number.min(MAX_INTEGER);

@@ -132,7 +132,8 @@ async fn a_client_that_does_not_read_is_given_up() {
             .wire
             .send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
             .await;
-        while served.wire.try_send([b'x'; 65_536]).await.is_ok() {}
+        let piece = vec![b'x'; 65_536];
+        while served.wire.try_send(&piece).await.is_ok() {}
     })
     .await;
     let gateway = Running::before(&[upstream.address], "", "  response_timeout: 300ms");

@@ -258,9 +258,9 @@ async fn a_client_that_goes_away_within_a_body_gives_its_place_back() {
         enters(&mut inside).await;
         let kept_waiting = soon(started.recv()).await.unwrap();
         if reset {
-            inside.reset()
+            inside.reset();
         } else {
-            drop(inside)
+            drop(inside);
         }
         let mut next = gateway.connect().await;
         enters(&mut next).await;
@@ -363,6 +363,8 @@ async fn a_panic_in_one_request_costs_its_connection_and_nothing_else() {
     assert!(client.closes_quietly().await);
     assert_eq!(other.get("/3").await.status(), 200);
     assert_eq!(gateway.connect().await.get("/4").await.status(), 200);
-    gateway.counted(|counters| counters.connections_open == 1).await;
+    gateway
+        .counted(|counters| counters.connections_open == 1)
+        .await;
     assert_eq!(gateway.counters().panics, 1);
 }

@@ -17,7 +17,7 @@ pub(crate) fn soon<F: Future>(what: F) -> impl Future<Output = F::Output> {
     async move {
         match tokio::time::timeout(DEADLINE, what).await {
             Ok(output) => output,
-            Err(_) => panic!("{place}: nothing within {DEADLINE:?}"),
+            Err(_elapsed) => panic!("{place}: nothing within {DEADLINE:?}"),
         }
     }
 }

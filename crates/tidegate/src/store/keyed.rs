@@ -10,16 +10,23 @@
 //! At the bound, a new key takes the place of one among those near it: a drained one if there is
 //! one, else the one that gives away fewest permits, never one that holds a guard.
 
-use core::fmt::Debug;
+mod room;
+mod stats;
+mod succession;
+
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use self::room::Room;
+use self::stats::Counts;
+pub use self::stats::StoreStats;
+pub use self::succession::Drain;
 use super::one_key::peek;
 use super::shard::{METER_BITS, Shard, Slot};
 use crate::enforce::{Receipt, StoreId};
 use crate::key_hash::KeyHash;
-use crate::meter::{Meter, Plan, Used};
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::meter::{Meter, Plan};
+use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 use crate::{Ask, Decision, Timestamp};
 
 /// The most keys of one store: 2^30.
@@ -27,8 +34,6 @@ pub const MAX_KEYS: usize = 1 << 30;
 /// Keys of a shard when the store is full.
 const KEYS_PER_SHARD: usize = 1024;
 const MAX_SHARDS: usize = 1 << 16;
-/// A full shard is cleared of drained keys, instead of grown, if this part of it is drained.
-const WORTH_PURGING: usize = 8;
 
 /// A meter that a store knows, with the number by which its entries name it.
 #[derive(Clone, Debug)]
@@ -64,67 +69,6 @@ type Predecessor<M> = (Arc<dyn Drain>, Registered<M>);
 struct Meters<M> {
     by_id: Vec<M>,
     ids: HashMap<M, u32>,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    evicted_drained: AtomicU64,
-    evicted_active: AtomicU64,
-    permits_released: AtomicU64,
-    overflowed: AtomicU64,
-}
-
-/// What a store holds and what it has let go of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StoreStats {
-    /// Keys that are remembered.
-    pub keys: usize,
-    /// The most that may be.
-    pub max_keys: usize,
-    /// Keys forgotten that a fresh one is as good as.
-    pub evicted_drained: u64,
-    /// Keys forgotten at the bound with permits in use.
-    pub evicted_active: u64,
-    /// The permits that were given away so.
-    pub permits_released: u64,
-    /// Requests of keys that found no room at all and shared an entry.
-    pub overflowed: u64,
-}
-
-/// A store whose usage another one takes over.
-pub trait Drain: Debug + Send + Sync {
-    /// Takes out every key whose hash's lower half lies in `lo`, with what it has in use.
-    fn drain(
-        &self,
-        lo: core::ops::RangeInclusive<u64>,
-        now: Timestamp,
-        out: &mut Vec<(KeyHash, Used)>,
-    );
-}
-
-/// Where a key that is not there yet would go.
-enum Room<'a> {
-    Free(Place<'a>),
-    Victim(usize),
-    None,
-}
-
-/// A place below the bound, given up again unless it is kept: also where the caller panics.
-struct Place<'a> {
-    len: &'a AtomicUsize,
-}
-
-impl Place<'_> {
-    fn keep(self) {
-        core::mem::forget(self);
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.len.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl<M: Meter> Keyed<M> {
@@ -172,24 +116,6 @@ impl<M: Meter> Keyed<M> {
     pub fn set_max_keys(&self, max_keys: usize) {
         self.max_keys
             .store(max_keys.clamp(1, MAX_KEYS), Ordering::Relaxed);
-    }
-
-    /// Takes over, key by key as they are asked for, what `old` has in use, under `meter`.
-    /// [`adopt_all`](Self::adopt_all) finishes it.
-    pub fn succeed(&self, old: Arc<dyn Drain>, meter: Registered<M>) {
-        let mut before = self.before.write().unwrap_or_else(PoisonError::into_inner);
-        *before = Some((old, meter));
-        for shard in &self.shards {
-            lock(shard).adopted = false;
-        }
-    }
-
-    /// Takes over what is left of the store before this one, a shard at a time.
-    pub fn adopt_all(&self, now: Timestamp) {
-        for (index, shard) in self.shards.iter().enumerate() {
-            self.adopt(&mut lock(shard), index, now);
-        }
-        *self.before.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Takes what is asked if it is allowed. A key that is refused at first sight takes no room.
@@ -291,18 +217,6 @@ impl<M: Meter> Keyed<M> {
         taken.map(|taken| Receipt::new(taken, key, self.id, false))
     }
 
-    /// Makes room where it was found. Not for [`Room::None`].
-    fn move_in(&self, shard: &mut Shard<M::State>, room: Room<'_>, now: Timestamp) {
-        match room {
-            Room::Free(place) => place.keep(),
-            Room::Victim(at) => {
-                let victim = shard.remove(at);
-                self.count_evicted(self.at_stake(&victim, now).unwrap_or(0));
-            }
-            Room::None => {}
-        }
-    }
-
     fn hold_overflow(
         &self,
         shard: &mut Shard<M::State>,
@@ -361,31 +275,6 @@ impl<M: Meter> Keyed<M> {
         Ok(())
     }
 
-    /// What is here, and what has been let go of.
-    pub fn stats(&self) -> StoreStats {
-        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        StoreStats {
-            keys: self.len.load(Ordering::Relaxed),
-            max_keys: self.max_keys.load(Ordering::Relaxed),
-            evicted_drained: load(&self.counts.evicted_drained),
-            evicted_active: load(&self.counts.evicted_active),
-            permits_released: load(&self.counts.permits_released),
-            overflowed: load(&self.counts.overflowed),
-        }
-    }
-
-    /// Bytes allocated for entries (without what a state points to). Looks at every shard.
-    pub fn allocated_bytes(&self) -> usize {
-        size_of_val(&*self.shards)
-            + self
-                .shards
-                .iter()
-                .map(|shard| lock(shard).allocated())
-                .sum::<usize>()
-    }
-
-    // --- inside -------------------------------------------------------------------------------
-
     /// The key's shard, and the time as it counts there: never before one it has seen.
     fn enter(
         &self,
@@ -418,118 +307,5 @@ impl<M: Meter> Keyed<M> {
 
     fn at_stake(&self, slot: &Slot<M::State>, now: Timestamp) -> Option<u64> {
         self.with_meter(slot.meter(), |meter| meter.at_stake(&slot.state, now))
-    }
-
-    /// Reserves a place below the bound, or finds the entry whose place a new key takes.
-    fn room(&self, shard: &Shard<M::State>, key: KeyHash, now: Timestamp) -> Room<'_> {
-        let before = self.len.fetch_add(1, Ordering::Relaxed);
-        let place = Place { len: &self.len };
-        if before < self.max_keys.load(Ordering::Relaxed) {
-            return Room::Free(place);
-        }
-        drop(place);
-        let mut best = None;
-        for at in shard.near(key) {
-            match self.at_stake(shard.slot(at), now) {
-                Some(0) => return Room::Victim(at),
-                Some(stake) if best.is_none_or(|(least, _)| stake < least) => {
-                    best = Some((stake, at));
-                }
-                _ => {}
-            }
-        }
-        best.map_or(Room::None, |(_, at)| Room::Victim(at))
-    }
-
-    fn count_evicted(&self, stake: u64) {
-        if stake == 0 {
-            self.counts.evicted_drained.fetch_add(1, Ordering::Relaxed);
-        } else {
-            self.counts.evicted_active.fetch_add(1, Ordering::Relaxed);
-            self.counts
-                .permits_released
-                .fetch_add(stake, Ordering::Relaxed);
-        }
-    }
-
-    /// Drops the keys of a full shard that are as good as new, if there are enough of them.
-    fn purge(&self, shard: &mut Shard<M::State>, now: Timestamp) {
-        let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
-        let drained =
-            |slot: &Slot<M::State>| is_new(&meters.by_id[slot.meter() as usize], &slot.state, now);
-        let before = shard.len();
-        if shard.count(drained) >= before.div_ceil(WORTH_PURGING).max(1) {
-            shard.retain(|slot| !drained(slot));
-            let purged = before - shard.len();
-            self.len.fetch_sub(purged, Ordering::Relaxed);
-            self.counts
-                .evicted_drained
-                .fetch_add(purged as u64, Ordering::Relaxed);
-        }
-    }
-
-    /// Takes over this shard's part of the store before this one.
-    #[cold]
-    fn adopt(&self, shard: &mut Shard<M::State>, index: usize, now: Timestamp) {
-        if shard.adopted {
-            return;
-        }
-        shard.adopted = true;
-        let before = self.before.read().unwrap_or_else(PoisonError::into_inner);
-        let Some((old, meter)) = &*before else { return };
-        let mut keys = Vec::new();
-        old.drain(self.range_of(index), now, &mut keys);
-        for (key, used) in keys {
-            let state = meter.meter.assume(used, now);
-            if is_new(&meter.meter, &state, now) {
-                continue;
-            }
-            let room = self.room(shard, key, now);
-            if matches!(room, Room::None) {
-                self.count_evicted(used.permits_ceil());
-                continue;
-            }
-            self.move_in(shard, room, now);
-            shard.insert(key, meter.id, state);
-        }
-    }
-
-    /// The lower halves of the hashes that belong to a shard.
-    fn range_of(&self, index: usize) -> core::ops::RangeInclusive<u64> {
-        // Shards are a power of two: at least 2^48 hashes each.
-        let width = (1_u128 << 64) / self.shards.len() as u128;
-        let first = index as u128 * width;
-        first as u64..=(first + (width - 1)) as u64
-    }
-}
-
-/// Whether nobody would notice if this state were forgotten: a new one permits no more, and no
-/// less either (a pay-later limit that has stored permits gives nothing away, but would lose them).
-fn is_new<M: Meter>(meter: &M, state: &M::State, now: Timestamp) -> bool {
-    meter.at_stake(state, now) == Some(0)
-        && meter.used(state, now) == meter.used(&meter.fresh(now), now)
-}
-
-impl<M: Meter> Drain for Keyed<M> {
-    fn drain(
-        &self,
-        lo: core::ops::RangeInclusive<u64>,
-        now: Timestamp,
-        out: &mut Vec<(KeyHash, Used)>,
-    ) {
-        for (index, shard) in self.shards.iter().enumerate() {
-            let range = self.range_of(index);
-            if range.start() > lo.end() || range.end() < lo.start() {
-                continue;
-            }
-            let mut shard = lock(shard);
-            self.adopt(&mut shard, index, now);
-            let now = shard.advance(now);
-            for slot in shard.extract(lo.clone()) {
-                self.len.fetch_sub(1, Ordering::Relaxed);
-                let used = self.with_meter(slot.meter(), |meter| meter.used(&slot.state, now));
-                out.push((slot.hash(), used));
-            }
-        }
     }
 }

@@ -127,6 +127,9 @@ pub fn check_all_with_receipts(
             receipt: None,
         })
         .collect();
+    for Asked { limit, key, .. } in asks {
+        limit.prepare(*key, now);
+    }
     hold_rest(asks, order, now, true, &mut answers);
     Ok(answers)
 }

@@ -74,6 +74,10 @@ pub trait Enforce: Debug + Send + Sync {
     /// What [`check`](Self::check) would answer, with what remains now. Takes nothing.
     fn peek(&self, key: KeyHash, now: Timestamp, ask: &Ask) -> Decision;
 
+    /// Does what must be done for a key while no store is held: called for each limit before the
+    /// first of several is [held](Self::hold).
+    fn prepare(&self, key: KeyHash, now: Timestamp);
+
     /// Plans, shows the answer to `rest` while the key is held still, and commits if the answer
     /// is allowed and `rest` agrees.
     ///
@@ -232,6 +236,10 @@ impl<M: FromAlgorithm> Enforce for Bound<M> {
         self.store.peek(&self.meter, key, now, ask)
     }
 
+    fn prepare(&self, key: KeyHash, now: Timestamp) {
+        self.store.prepare(key, now);
+    }
+
     fn hold(
         &self,
         key: KeyHash,
@@ -322,6 +330,8 @@ impl<M: FromAlgorithm> Enforce for Single<M> {
     fn peek(&self, _key: KeyHash, now: Timestamp, ask: &Ask) -> Decision {
         self.store.peek(now, ask)
     }
+
+    fn prepare(&self, _key: KeyHash, _now: Timestamp) {}
 
     fn hold(
         &self,

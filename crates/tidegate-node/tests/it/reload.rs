@@ -1,5 +1,6 @@
 //! Policies that change while requests come.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidegate::{Algorithm, Quota};
@@ -129,4 +130,49 @@ fn a_refused_policy_leaves_the_old_one() {
         .unwrap();
     assert_eq!(node.status().failure, None);
     assert_eq!(node.status().revision, 2);
+}
+
+// shows: F4
+#[test]
+fn decisions_of_two_policies_do_not_wait_for_each_other_in_a_circle() {
+    // Three limits in each order of their stores' ids; the middle one changes its kind with each
+    // reload, so that its new store takes the old one over while both policies are asked.
+    let window = Duration::from_hours(1);
+    let kinds = [
+        Algorithm::FixedWindow {
+            permits: 1 << 30,
+            window,
+        },
+        bucket(Quota::per_second(1_000_000).burst(1 << 30)),
+    ];
+    let limits = |kind| {
+        let open = bucket(Quota::per_second(1_000_000).burst(1 << 30));
+        vec![
+            rule("a", open, user()),
+            rule("b", kind, user()),
+            rule("c", open, user()),
+        ]
+    };
+    let (node, _) = node(limits(kinds[0]));
+    let stop = AtomicBool::new(false);
+    let decided = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let snapshot = node.snapshot();
+                    for name in ["u1", "u2", "u3", "u4"] {
+                        assert!(decide(&node, &snapshot, &Sent::by(name)).is_allowed());
+                        decided.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        for n in 1..=300 {
+            node.reload(policy(limits(kinds[n % 2]))).unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(decided.load(Ordering::Relaxed) > 0);
+    assert_eq!(node.status().reloads, 300);
 }

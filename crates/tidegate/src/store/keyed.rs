@@ -14,6 +14,7 @@ mod room;
 mod stats;
 mod succession;
 
+use core::sync::atomic::AtomicBool;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -60,7 +61,9 @@ pub struct Keyed<M: Meter> {
     counts: Counts,
     /// The store whose place this one takes, until all of it has been taken over, and the meter
     /// that what comes from there is put under.
-    before: RwLock<Option<Predecessor<M>>>,
+    before: std::sync::Mutex<Option<Predecessor<M>>>,
+    /// Whether there is such a store: all that a decision looks at.
+    adopting: AtomicBool,
 }
 
 type Predecessor<M> = (Arc<dyn Drain>, Registered<M>);
@@ -88,7 +91,8 @@ impl<M: Meter> Keyed<M> {
             len: AtomicUsize::new(0),
             max_keys: AtomicUsize::new(max_keys),
             counts: Counts::default(),
-            before: RwLock::new(None),
+            before: std::sync::Mutex::new(None),
+            adopting: AtomicBool::new(false),
         }
     }
 
@@ -127,6 +131,7 @@ impl<M: Meter> Keyed<M> {
         now: Timestamp,
         ask: &Ask,
     ) -> (Decision, Option<Receipt>) {
+        self.prepare(key, now);
         let mut told = Decision::NOT_ASKED;
         let receipt = self.hold(meter, key, now, ask, |decision| {
             told = decision;
@@ -138,6 +143,7 @@ impl<M: Meter> Keyed<M> {
     /// What [`check`](Self::check) would answer. Takes nothing; `remaining` and `reset_after`
     /// are those of now.
     pub fn peek(&self, meter: &Registered<M>, key: KeyHash, now: Timestamp, ask: &Ask) -> Decision {
+        self.prepare(key, now);
         let (mut shard, counted) = self.enter(key, now);
         let decision = match shard.find(key) {
             Err(_) => peek(&meter.meter, &meter.meter.fresh(counted), counted, ask),
@@ -151,7 +157,8 @@ impl<M: Meter> Keyed<M> {
     }
 
     /// Plans, shows the answer to `rest` while the key is held still, and commits if the answer
-    /// is allowed and `rest` agrees. How several limits are decided as one.
+    /// is allowed and `rest` agrees. How several limits are decided as one, after each has been
+    /// [prepared](Self::prepare).
     pub fn hold(
         &self,
         meter: &Registered<M>,
@@ -256,6 +263,7 @@ impl<M: Meter> Keyed<M> {
         if receipt.store() != self.id {
             return Err(receipt);
         }
+        self.prepare(receipt.key(), now);
         let (mut shard, now) = self.enter(receipt.key(), now);
         let slot = if receipt.is_overflow() {
             shard.overflow.as_deref_mut()
@@ -281,13 +289,13 @@ impl<M: Meter> Keyed<M> {
         key: KeyHash,
         now: Timestamp,
     ) -> (crate::sync::MutexGuard<'_, Shard<M::State>>, Timestamp) {
-        let index = ((u128::from(key.lo) * self.shards.len() as u128) >> 64) as usize;
-        let mut shard = lock(&self.shards[index]);
-        if !shard.adopted {
-            self.adopt(&mut shard, index, now);
-        }
+        let mut shard = lock(&self.shards[self.index_of(key)]);
         let now = shard.advance(now);
         (shard, now)
+    }
+
+    fn index_of(&self, key: KeyHash) -> usize {
+        ((u128::from(key.lo) * self.shards.len() as u128) >> 64) as usize
     }
 
     fn with_meter<R>(&self, id: u32, f: impl FnOnce(&M) -> R) -> R {

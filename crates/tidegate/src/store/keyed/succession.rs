@@ -9,7 +9,6 @@ use super::{Keyed, Registered};
 use crate::Timestamp;
 use crate::key_hash::KeyHash;
 use crate::meter::{Meter, Used};
-use crate::store::shard::Shard;
 use crate::sync::{Ordering, lock};
 
 /// A store whose usage another one takes over.
@@ -19,46 +18,61 @@ pub trait Drain: Debug + Send + Sync {
 }
 
 impl<M: Meter> Keyed<M> {
-    /// Takes over, key by key as they are asked for, what `old` has in use, under `meter`.
-    /// [`adopt_all`](Self::adopt_all) finishes it.
+    /// Takes over, key by key as they are asked for, what `old` has in use, under `meter`. For a
+    /// store that nobody has asked yet; [`adopt_all`](Self::adopt_all) finishes it.
     pub fn succeed(&self, old: Arc<dyn Drain>, meter: Registered<M>) {
-        let mut before = self.before.write().unwrap_or_else(PoisonError::into_inner);
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
         *before = Some((old, meter));
         for shard in &self.shards {
             lock(shard).adopted = false;
         }
+        self.adopting.store(true, Ordering::Release);
     }
 
     /// Takes over what is left of the store before this one, a shard at a time.
     pub fn adopt_all(&self, now: Timestamp) {
-        for (index, shard) in self.shards.iter().enumerate() {
-            self.adopt(&mut lock(shard), index, now);
+        for index in 0..self.shards.len() {
+            self.adopt(index, now);
         }
-        *self.before.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.adopting.store(false, Ordering::Release);
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Takes over this shard's part of the store before this one.
+    /// Takes over what the store before this one has of a key, if that is still to be done.
+    ///
+    /// Whoever [holds](Self::hold) several stores calls this first, for each, and holds none: this
+    /// waits for the old store's locks, and who has those may be waiting for one that is held.
+    #[inline]
+    pub fn prepare(&self, key: KeyHash, now: Timestamp) {
+        if self.adopting.load(Ordering::Acquire) {
+            self.adopt(self.index_of(key), now);
+        }
+    }
+
+    /// Takes over a shard's part of the store before this one. Holds no shard of this store while
+    /// it waits for one of the old.
     #[cold]
-    pub(super) fn adopt(&self, shard: &mut Shard<M::State>, index: usize, now: Timestamp) {
-        if shard.adopted {
+    fn adopt(&self, index: usize, now: Timestamp) {
+        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((old, meter)) = &*before else { return };
+        if lock(&self.shards[index]).adopted {
             return;
         }
-        shard.adopted = true;
-        let before = self.before.read().unwrap_or_else(PoisonError::into_inner);
-        let Some((old, meter)) = &*before else { return };
         let mut keys = Vec::new();
         old.drain(self.range_of(index), now, &mut keys);
+        let mut shard = lock(&self.shards[index]);
+        shard.adopted = true;
         for (key, used) in keys {
             let state = meter.meter.assume(used, now);
             if is_new(&meter.meter, &state, now) {
                 continue;
             }
-            let room = self.room(shard, key, now);
+            let room = self.room(&shard, key, now);
             if matches!(room, Room::None) {
                 self.count_evicted(used.permits_ceil());
                 continue;
             }
-            self.move_in(shard, room, now);
+            self.move_in(&mut shard, room, now);
             shard.insert(key, meter.id, state);
         }
     }
@@ -79,8 +93,10 @@ impl<M: Meter> Drain for Keyed<M> {
             if range.start() > lo.end() || range.end() < lo.start() {
                 continue;
             }
+            if self.adopting.load(Ordering::Acquire) {
+                self.adopt(index, now);
+            }
             let mut shard = lock(shard);
-            self.adopt(&mut shard, index, now);
             let now = shard.advance(now);
             for slot in shard.extract(lo.clone()) {
                 self.len.fetch_sub(1, Ordering::Relaxed);

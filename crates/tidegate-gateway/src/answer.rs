@@ -12,6 +12,7 @@ use tidegate_node::Admission;
 
 use crate::body::ResponseBody;
 use crate::client::Client;
+use crate::phrases::Phrases;
 use crate::settings::Settings;
 
 /// An answer that has not been tied to a client connection yet.
@@ -22,31 +23,32 @@ const MAX_DISCARD: u64 = 64 * 1024;
 
 /// A problem as an answer.
 pub(crate) fn problem(problem: &Problem<'_>) -> Local {
-    let mut response = Response::new(Bytes::from(problem.to_json()));
-    *response.status_mut() = problem.status();
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+    problem_of(problem.status(), Bytes::from(problem.to_json()))
+}
+
+fn problem_of(status: StatusCode, body: Bytes) -> Local {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    // Room for what a refusal says, at once.
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+    *response.headers_mut() = headers;
     response
 }
 
 /// The refusal of a request by its limits.
-pub(crate) fn refusal(admission: &Admission<'_>, fields: LimitFields) -> Local {
+pub(crate) fn refusal(
+    admission: &Admission<'_>,
+    fields: LimitFields,
+    settings: &Settings,
+) -> Local {
     let Some(told) = admission.told() else {
-        return problem(&Problem::of(StatusCode::TOO_MANY_REQUESTS));
+        return problem(&Problem::of(Phrases::REFUSED));
     };
-    let denied = admission
-        .applied()
-        .iter()
-        .filter(|applied| applied.decision.is_denied());
-    let mut response = problem(&Problem::quota_exceeded(
-        StatusCode::TOO_MANY_REQUESTS,
-        denied.map(|applied| applied.limit.name()),
-        told.limit.name(),
-        &told.decision,
-    ));
+    let refusal = settings.phrases.refusal(admission.applied(), told);
+    let mut response = problem_of(Phrases::REFUSED, refusal.body);
     fields.add_to(response.headers_mut());
-    if let Some(seconds) = headers::retry_after(&told.decision) {
+    if let Some(seconds) = refusal.retry_after {
         response.headers_mut().insert(RETRY_AFTER, seconds);
     }
     response
@@ -67,7 +69,7 @@ impl LimitFields {
         };
         let rate_limit = settings.rate_limit_headers.then(|| {
             let rate_limit = headers::rate_limit(told.limit.name(), &told.decision);
-            (rate_limit, settings.policy_fields.of(admission.applied()))
+            (rate_limit, settings.phrases.policy(admission.applied()))
         });
         let x_rate_limit = settings
             .x_rate_limit_headers

@@ -108,7 +108,7 @@ fn decide(client: &Client, request: &Request<Incoming>) -> Result<Passage, answe
     let fields = LimitFields::of(&admission, &settings);
     if !admission.is_allowed() {
         core.counters.refused.add(1);
-        return Err(answer::refusal(&admission, fields));
+        return Err(answer::refusal(&admission, fields, &settings));
     }
     let delay = admission.delay();
     Ok(Passage {

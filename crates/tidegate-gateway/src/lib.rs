@@ -30,7 +30,7 @@ mod exchange;
 mod forward;
 mod gateway;
 mod listener;
-mod policy_field;
+mod phrases;
 mod settings;
 mod socket;
 mod timer;

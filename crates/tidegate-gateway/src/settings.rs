@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate_http::TrustedProxies;
 use tidegate_policy::{Gateway, Policy};
 
-use crate::policy_field::PolicyFields;
+use crate::phrases::Phrases;
 use crate::upstream::{Server, Upstream};
 
 /// What requests and connections look up; rebuilt when the policy has been reloaded.
@@ -19,7 +19,7 @@ pub(crate) struct Settings {
     pub(crate) trusted: TrustedProxies,
     pub(crate) upstreams: Box<[Rc<Upstream>]>,
     pub(crate) rate_limit_headers: bool,
-    pub(crate) policy_fields: PolicyFields,
+    pub(crate) phrases: Phrases,
     pub(crate) x_rate_limit_headers: bool,
     pub(crate) timeouts: Timeouts,
     pub(crate) max_headers: usize,
@@ -53,7 +53,7 @@ impl Settings {
                 .map(|one| Rc::new(Upstream::new(one, &mut server)))
                 .collect(),
             rate_limit_headers: gateway.rate_limit_headers,
-            policy_fields: PolicyFields::default(),
+            phrases: Phrases::default(),
             x_rate_limit_headers: gateway.x_rate_limit_headers,
             timeouts: Timeouts::of(gateway),
             max_headers: gateway.max_headers,

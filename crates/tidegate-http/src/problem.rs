@@ -135,12 +135,10 @@ fn refusal(limit: &str, decision: &Decision) -> String {
             decision.limit
         ),
         (_, Some(seconds)) => format!("`{limit}` allows this request in {seconds} s"),
-        (_, None) => {
-            format!(
-                "`{limit}` never allows so much at once; its most is {}",
-                decision.limit
-            )
-        }
+        (_, None) => format!(
+            "`{limit}` never allows this request: it asks for too much at once, or lacks what \
+             the limit counts by"
+        ),
     }
 }
 
@@ -188,7 +186,8 @@ mod tests {
         );
         assert_eq!(
             detail(Retry::Never),
-            "`slots` never allows so much at once; its most is 5"
+            "`slots` never allows this request: it asks for too much at once, or lacks what the \
+             limit counts by"
         );
     }
 

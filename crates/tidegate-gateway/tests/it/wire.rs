@@ -15,10 +15,8 @@ const DEADLINE: Duration = Duration::from_secs(20);
 pub(crate) fn soon<F: Future>(what: F) -> impl Future<Output = F::Output> {
     let place = std::panic::Location::caller();
     async move {
-        match tokio::time::timeout(DEADLINE, what).await {
-            Ok(output) => output,
-            Err(_elapsed) => panic!("{place}: nothing within {DEADLINE:?}"),
-        }
+        let done = tokio::time::timeout(DEADLINE, what).await;
+        done.unwrap_or_else(|_| panic!("{place}: nothing within {DEADLINE:?}"))
     }
 }
 

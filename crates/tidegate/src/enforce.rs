@@ -143,8 +143,7 @@ pub fn enforcers(algorithms: &[Algorithm], max_keys: usize) -> Result<Vec<Enforc
         .or_else(|| over_new::<TokenBucket<u128>>(algorithms, max_keys))
         .or_else(|| over_new::<FixedWindow>(algorithms, max_keys))
         .or_else(|| over_new::<SlidingLog>(algorithms, max_keys))
-        .or_else(|| over_new::<SmoothBursty<u64>>(algorithms, max_keys))
-        .or_else(|| over_new::<SmoothBursty<u128>>(algorithms, max_keys))
+        .or_else(|| over_new::<SmoothBursty>(algorithms, max_keys))
         .or_else(|| over_new::<SmoothWarmUp>(algorithms, max_keys))
         .or_else(|| over_new::<Concurrency>(algorithms, max_keys));
     built.ok_or(QuotaError::MixedAlgorithms)
@@ -205,12 +204,7 @@ from_algorithm!(
     Algorithm::SlidingLog { permits, window } => Self::new(permits, window)
 );
 from_algorithm!(
-    SmoothBursty<u64>,
-    Algorithm::SmoothBursty { quota, max_debt } if Self::fits(quota, max_debt)
-        => Self::new(quota, max_debt)
-);
-from_algorithm!(
-    SmoothBursty<u128>,
+    SmoothBursty,
     Algorithm::SmoothBursty { quota, max_debt } => Self::new(quota, max_debt)
 );
 from_algorithm!(

@@ -104,9 +104,7 @@ impl Algorithm {
             Self::TokenBucket(quota) => TokenBucket::<u128>::new(quota).map(drop),
             Self::FixedWindow { permits, window } => FixedWindow::new(permits, window).map(drop),
             Self::SlidingLog { permits, window } => SlidingLog::new(permits, window).map(drop),
-            Self::SmoothBursty { quota, max_debt } => {
-                SmoothBursty::<u128>::new(quota, max_debt).map(drop)
-            }
+            Self::SmoothBursty { quota, max_debt } => SmoothBursty::new(quota, max_debt).map(drop),
             Self::SmoothWarmUp {
                 quota,
                 warm_up,

@@ -175,8 +175,7 @@ fn other(algorithm: &Algorithm, now: Timestamp) -> Result<Box<dyn Enforce>, Quot
     single::<TokenBucket<u128>>(algorithm, now)
         .or_else(|| single::<FixedWindow>(algorithm, now))
         .or_else(|| single::<SlidingLog>(algorithm, now))
-        .or_else(|| single::<SmoothBursty<u64>>(algorithm, now))
-        .or_else(|| single::<SmoothBursty<u128>>(algorithm, now))
+        .or_else(|| single::<SmoothBursty>(algorithm, now))
         .or_else(|| single::<SmoothWarmUp>(algorithm, now))
         .ok_or(QuotaError::NotARate)
 }

@@ -53,7 +53,7 @@ fn pure(algorithm: &Algorithm, now: Timestamp) -> Box<dyn Door> {
         Algorithm::FixedWindow { permits, window } => boxed(FixedWindow::new(permits, window), now),
         Algorithm::SlidingLog { permits, window } => boxed(SlidingLog::new(permits, window), now),
         Algorithm::SmoothBursty { quota, max_debt } => {
-            boxed(SmoothBursty::<u128>::new(quota, max_debt), now)
+            boxed(SmoothBursty::new(quota, max_debt), now)
         }
         Algorithm::SmoothWarmUp {
             quota,

@@ -5,5 +5,8 @@ mod agree;
 mod door;
 
 mod bound;
+mod change;
+mod guava;
+mod rates;
 mod time;
 mod waits;

@@ -7,9 +7,10 @@
 use core::time::Duration;
 
 use super::token_bucket::{Charge, Tat};
-use super::{Meter, Plan, State, Taken, Used, Word};
+use super::word::{mul_div, rescaled};
+use super::{Meter, Plan, Taken, Used};
 use crate::time::nanos;
-use crate::{Ask, Decision, Quota, QuotaError, Rate, Retry, Timestamp, Verdict};
+use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
 
 /// A request is admitted as soon as no earlier one is still being paid for, whatever it takes
 /// itself. The burst is the most permits that are stored; a new key has none.
@@ -17,120 +18,108 @@ use crate::{Ask, Decision, Quota, QuotaError, Rate, Retry, Timestamp, Verdict};
 /// In every interval of length *t* at most `burst + rate * (t + max_debt)` permits: `max_debt`
 /// bounds how far ahead permits are granted. (After rest, `burst` permits pass at once and then
 /// one more request of any size: that is paying later.)
+///
+/// Other numbers change it as Guava's `setRate` does: what is stored stays the same part of the
+/// burst, and what is owed is paid for as long as before.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SmoothBursty<W: Word = u128> {
+pub struct SmoothBursty {
     numerator: u64,
     cost: u64,
     burst: u64,
-    capacity: W,
-    max_debt: W,
+    // Scaled times, as a token bucket has them. The largest there is, the end of time with all
+    // debt, is below 2^106; what a request of 2^64 permits adds is below 2^120.
+    capacity: u128,
+    max_debt: u128,
 }
 
-impl<W: Word> SmoothBursty<W> {
+impl SmoothBursty {
     /// Stores up to the quota's burst; grants at most `max_debt` ahead.
     ///
     /// # Errors
-    /// [`QuotaError`] where the numbers make no limit, or need a wider state.
+    /// [`QuotaError`] where the numbers make no limit.
     pub fn new(quota: Quota, max_debt: Duration) -> Result<Self, QuotaError> {
         let rate = quota.rate()?;
-        if largest_tat(rate, quota.burst_permits(), max_debt) >= W::LARGEST.into() {
-            return Err(QuotaError::NarrowState);
-        }
+        let burst = quota.burst_permits();
         Ok(Self {
             numerator: rate.permits().max(1),
             cost: rate.nanos(),
-            burst: quota.burst_permits(),
-            capacity: W::of(rate.nanos()).times(quota.burst_permits()),
-            max_debt: W::of(nanos(max_debt)).times(rate.permits()),
+            burst,
+            capacity: u128::from(rate.nanos()) * u128::from(burst),
+            max_debt: u128::from(nanos(max_debt)) * u128::from(rate.permits()),
         })
     }
 
-    /// The debt in a state: how far its level is below zero.
-    fn debt(&self, state: Tat<W>, scaled_now: W) -> W {
-        state.0.minus(scaled_now).minus(self.capacity)
+    fn scaled(&self, now: Timestamp) -> u128 {
+        u128::from(now.as_nanos()) * u128::from(self.numerator)
     }
 
-    fn answer(&self, verdict: Verdict, in_use: W, change: Option<Charge<W>>) -> Plan<Charge<W>> {
-        let decision = Decision {
+    fn in_use(&self, state: Tat<u128>, now: Timestamp) -> u128 {
+        state.0.saturating_sub(self.scaled(now))
+    }
+
+    /// How far the level is below zero.
+    const fn debt(&self, in_use: u128) -> u128 {
+        in_use.saturating_sub(self.capacity)
+    }
+
+    fn nanos_of(&self, scaled: u128) -> u64 {
+        u64::try_from(scaled.div_ceil(u128::from(self.numerator))).unwrap_or(u64::MAX)
+    }
+
+    fn answer(&self, verdict: Verdict, in_use: u128) -> Decision {
+        let stored = self.capacity.saturating_sub(in_use) / u128::from(self.cost);
+        Decision {
             verdict,
             limit: self.burst,
-            remaining: self.capacity.minus(in_use).div_floor(self.cost),
-            reset_after: Duration::from_nanos(in_use.div_ceil(self.numerator)),
+            remaining: u64::try_from(stored).unwrap_or(u64::MAX),
+            reset_after: Duration::from_nanos(self.nanos_of(in_use)),
+        }
+    }
+}
+
+impl Meter for SmoothBursty {
+    type State = Tat<u128>;
+    type Change = Charge<u128>;
+
+    fn fresh(&self, now: Timestamp) -> Tat<u128> {
+        Tat(self.scaled(now) + self.capacity)
+    }
+
+    fn plan(&self, state: &Tat<u128>, now: Timestamp, ask: &Ask) -> Plan<Charge<u128>> {
+        let in_use = self.in_use(*state, now);
+        let answer = |verdict, in_use, change| Plan {
+            decision: self.answer(verdict, in_use),
+            change,
         };
-        Plan { decision, change }
-    }
-}
-
-impl SmoothBursty<u64> {
-    /// Whether 64 bits hold every state exactly.
-    pub fn fits(quota: Quota, max_debt: Duration) -> bool {
-        Self::new(quota, max_debt).is_ok()
-    }
-}
-
-/// The scaled end of time, all debt there may be, and what a plan adds to see that it is too much.
-fn largest_tat(rate: Rate, burst: u64, max_debt: Duration) -> u128 {
-    let time = u128::from(Timestamp::MAX.as_nanos()) + 2 * u128::from(nanos(max_debt));
-    time * u128::from(rate.permits()) + 2 * u128::from(rate.nanos()) * u128::from(burst)
-}
-
-impl<W: Word> Meter for SmoothBursty<W>
-where
-    Tat<W>: State,
-{
-    type State = Tat<W>;
-    type Change = Charge<W>;
-
-    fn fresh(&self, now: Timestamp) -> Tat<W> {
-        Tat(W::scaled(now, self.numerator).plus(self.capacity))
-    }
-
-    fn plan(&self, state: &Tat<W>, now: Timestamp, ask: &Ask) -> Plan<Charge<W>> {
-        let scaled_now = W::scaled(now, self.numerator);
-        let full_at = state.0.max(scaled_now);
-        let in_use = full_at.minus(scaled_now);
         let permits = ask.permits();
         if permits == 0 {
-            return self.answer(
-                Verdict::Allowed {
-                    delay: Duration::ZERO,
-                },
-                in_use,
-                None,
-            );
+            let delay = Duration::ZERO;
+            return answer(Verdict::Allowed { delay }, in_use, None);
         }
-        let cost = W::of(self.cost).times(permits);
-        if self.burst == 0 || cost.minus(self.capacity) > self.max_debt {
-            return self.answer(
-                Verdict::Denied {
-                    retry: Retry::Never,
-                },
-                in_use,
-                None,
-            );
+        let cost = u128::from(self.cost) * u128::from(permits);
+        if self.burst == 0 || self.debt(cost) > self.max_debt {
+            let retry = Retry::Never;
+            return answer(Verdict::Denied { retry }, in_use, None);
         }
-        let new = full_at.plus(cost);
-        let owed = self.debt(*state, scaled_now).div_ceil(self.numerator);
-        let too_far = self.debt(Tat(new), scaled_now).minus(self.max_debt);
+        let owed = self.nanos_of(self.debt(in_use));
+        let too_far = self.debt(in_use + cost).saturating_sub(self.max_debt);
         let wait = owed
             .saturating_sub(ask.max_delay_nanos())
-            .max(too_far.div_ceil(self.numerator));
-        if wait > 0 || new >= W::LARGEST {
-            let retry = Retry::After(Duration::from_nanos(wait.max(1)));
-            return self.answer(Verdict::Denied { retry }, in_use, None);
+            .max(self.nanos_of(too_far));
+        if wait > 0 {
+            let retry = Retry::After(Duration::from_nanos(wait));
+            return answer(Verdict::Denied { retry }, in_use, None);
         }
-        let verdict = Verdict::Allowed {
-            delay: Duration::from_nanos(owed),
-        };
+        let delay = Duration::from_nanos(owed);
         let change = Charge {
-            tat: new,
+            tat: self.scaled(now) + in_use + cost,
             permits,
             at: now,
         };
-        self.answer(verdict, new.minus(scaled_now), Some(change))
+        answer(Verdict::Allowed { delay }, in_use + cost, Some(change))
     }
 
-    fn commit(&self, state: &mut Tat<W>, change: Charge<W>) -> Taken {
+    fn commit(&self, state: &mut Tat<u128>, change: Charge<u128>) -> Taken {
         state.0 = change.tat;
         Taken {
             permits: change.permits,
@@ -139,26 +128,30 @@ where
         }
     }
 
-    fn undo(&self, state: &mut Tat<W>, taken: &Taken, _now: Timestamp) {
-        state.0 = state.0.minus(W::of(self.cost).times(taken.permits));
+    fn undo(&self, state: &mut Tat<u128>, taken: &Taken, _now: Timestamp) {
+        let cost = u128::from(self.cost) * u128::from(taken.permits);
+        state.0 = state.0.saturating_sub(cost);
     }
 
-    fn used(&self, state: &Tat<W>, now: Timestamp) -> Used {
-        Used::units(
-            state.0.minus(W::scaled(now, self.numerator)).into(),
-            self.cost,
-        )
+    fn used(&self, state: &Tat<u128>, now: Timestamp) -> Used {
+        Used::units(self.in_use(*state, now), self.cost)
     }
 
-    fn assume(&self, used: Used, now: Timestamp) -> Tat<W> {
-        Tat(W::scaled(now, self.numerator).plus(W::of_wide(used.to_units(self.cost))))
+    fn assume(&self, used: Used, now: Timestamp) -> Tat<u128> {
+        Tat(self.scaled(now) + used.to_units(self.cost))
     }
 
-    fn at_stake(&self, state: &Tat<W>, now: Timestamp) -> Option<u64> {
+    fn migrate(&self, new: &Self, state: &mut Tat<u128>, now: Timestamp) {
+        let in_use = self.in_use(*state, now);
+        let stored = self.capacity.saturating_sub(in_use);
+        let kept = mul_div(new.capacity, stored, self.capacity.max(1));
+        let owed = rescaled(self.debt(in_use), self.numerator, new.numerator);
+        state.0 = new.scaled(now) + (new.capacity - kept) + owed;
+    }
+
+    fn at_stake(&self, state: &Tat<u128>, now: Timestamp) -> Option<u64> {
         // A fresh key has no stored permits and no debt: only debt would be given away.
-        Some(
-            self.debt(*state, W::scaled(now, self.numerator))
-                .div_ceil(self.cost),
-        )
+        let debt = self.debt(self.in_use(*state, now));
+        Some(u64::try_from(debt.div_ceil(u128::from(self.cost))).unwrap_or(u64::MAX))
     }
 }

@@ -12,6 +12,7 @@
 
 use core::time::Duration;
 
+use super::word::rescaled;
 use super::{Meter, Plan, State, Taken, Used};
 use crate::time::nanos;
 use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
@@ -21,6 +22,9 @@ use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
 /// In every interval of length *t* at most `rate * (t + max_debt)` permits: what is stored is paid
 /// for like the rest, and while it is cold it costs more. [`Decision::limit`] is what is stored
 /// after rest.
+///
+/// Other numbers change it as Guava's `setRate` does: what is stored stays the same part of the
+/// most, and what is owed is paid for as long as before.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SmoothWarmUp {
     numerator: u64,
@@ -83,8 +87,11 @@ impl SmoothWarmUp {
             cold_factor,
             warm_up: scaled,
             threshold: scaled / 2,
-            // p/2 + 2p/(1 + c), rounded once.
-            max_stored: scaled * (5 + cold) / (2 * (1 + cold)),
+            // p/2 + 2p/(1 + c), rounded once. A rate of 0 stores nothing.
+            max_stored: match rate.permits() {
+                0 => 0,
+                _ => scaled * (5 + cold) / (2 * (1 + cold)),
+            },
             max_debt: u128::from(nanos(max_debt)) * u128::from(rate.permits().max(1)),
         };
         // What is stored can be taken at once, and a new key, which is cold, can take one permit.
@@ -254,6 +261,22 @@ impl Meter for SmoothWarmUp {
             missing,
             next_free: self.scaled(now).saturating_add(units - missing),
         }
+    }
+
+    fn migrate(&self, new: &Self, state: &mut Warmth, now: Timestamp) {
+        let rested = self.rested(*state, self.scaled(now));
+        let stored = self.max_stored - rested.missing;
+        // A rate of 0 had stored nothing: cold, as Guava has it.
+        let kept = match self.max_stored {
+            0 => new.max_stored,
+            most => new.max_stored * stored / most,
+        };
+        let debt = rested.next_free - self.scaled(now);
+        let owed = rescaled(debt, self.numerator.max(1), new.numerator.max(1));
+        *state = Warmth {
+            missing: new.max_stored - kept,
+            next_free: new.scaled(now) + owed,
+        };
     }
 
     fn at_stake(&self, state: &Warmth, now: Timestamp) -> Option<u64> {

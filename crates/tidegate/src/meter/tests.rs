@@ -71,8 +71,6 @@ fn a_bucket_of_64_bits_refuses_numbers_that_do_not_fit_it() {
     assert!(!TokenBucket::<u64>::fits(quota));
     assert!(TokenBucket::<u64>::new(quota).is_err());
     assert!(TokenBucket::<u128>::new(quota).is_ok());
-    assert!(SmoothBursty::<u64>::new(quota, Duration::ZERO).is_err());
-    assert!(SmoothBursty::<u128>::new(quota, Duration::ZERO).is_ok());
 }
 
 proptest! {
@@ -90,4 +88,25 @@ proptest! {
         let whole = u64::try_from(units.div_ceil(u128::from(per_permit))).unwrap();
         prop_assert_eq!(used.permits_ceil(), whole);
     }
+}
+
+proptest! {
+    #[test]
+    fn a_part_of_a_whole_is_exact(
+        whole in 0..1_u128 << 64,
+        of in 1..1_u128 << 62,
+        thousandths in 0..=1_000_u128,
+    ) {
+        let part = of * thousandths / 1_000;
+        prop_assert_eq!(word::mul_div(whole, part, of), whole * part / of);
+    }
+}
+
+#[test]
+fn a_part_of_a_whole_whose_product_fits_no_word() {
+    let most = u128::from(Quota::MAX_PERMITS) << 55;
+    assert_eq!(word::mul_div(most, most, most), most);
+    assert_eq!(word::mul_div(most, most / 2, most), most / 2);
+    assert_eq!(word::mul_div(most, 0, most), 0);
+    assert_eq!(word::mul_div(most - 1, most - 1, most), most - 2);
 }

@@ -103,6 +103,35 @@ impl Word for u128 {
     }
 }
 
+/// `whole * part / of`, rounded down, where `part` is at most `of` and that is below 2^126: by
+/// long multiplication, since the product need not fit.
+pub(super) const fn mul_div(whole: u128, part: u128, of: u128) -> u128 {
+    let (mut quotient, mut rest) = (0, 0);
+    let mut bit = u128::BITS - whole.leading_zeros();
+    while bit > 0 {
+        bit -= 1;
+        quotient *= 2;
+        rest *= 2;
+        if whole >> bit & 1 == 1 {
+            rest += part;
+        }
+        // Below 2 * of + part: at most two of them.
+        quotient += rest / of;
+        rest %= of;
+    }
+    quotient
+}
+
+/// A debt in time scaled by `from`, scaled by `to` instead; rounded up. At most 2^120, which no
+/// one lives to pay.
+pub(super) fn rescaled(debt: u128, from: u64, to: u64) -> u128 {
+    let (from, to) = (u128::from(from), u128::from(to));
+    let (whole, rest) = (debt / from, debt % from);
+    let owed = whole.saturating_mul(to);
+    owed.saturating_add((rest * to).div_ceil(from))
+        .min(1 << 120)
+}
+
 mod private {
     /// Nobody else's integers.
     pub trait Sealed {}

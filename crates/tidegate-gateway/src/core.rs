@@ -17,6 +17,7 @@ use tidegate_node::{Node, Snapshot, Timer};
 use tidegate_policy::Gateway;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
 
 use crate::client;
 use crate::counters::CoreCounters;
@@ -119,19 +120,22 @@ impl Core {
         stop: impl Future<Output = ()>,
         grace: Duration,
     ) -> io::Result<()> {
-        let mut accepting = Vec::new();
+        let mut accepting = JoinSet::new();
         for listener in listeners {
             let listener = TcpListener::from_std(listener)?;
-            accepting.push(tokio::task::spawn_local(Rc::clone(&self).accept(listener)));
+            accepting.spawn_local(Rc::clone(&self).accept(listener));
         }
         let sweeping = tokio::task::spawn_local(Rc::clone(&self).sweep());
-        stop.await;
+        tokio::select! {
+            () = stop => {}
+            Some(_) = accepting.join_next() => {
+                return Err(io::Error::other("a listener of the gateway has died"));
+            }
+        }
         self.stopping.set(true);
         self.stop.notify_waiters();
-        for accepting in accepting {
-            // It accepts what the kernel has already let in, and ends.
-            let _ = accepting.await;
-        }
+        // They accept what the kernel has already let in, and end.
+        while accepting.join_next().await.is_some() {}
         let all_closed = async {
             while self.open.get() > 0 {
                 self.empty.notified().await;

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use http::header::EXPECT;
-use http::{Request, Response, StatusCode, Version};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tidegate::Timestamp;
 use tidegate_http::Problem;
@@ -19,7 +19,7 @@ use crate::echo;
 use crate::forward::{self, Origin};
 use crate::settings::Settings;
 use crate::upstream::{Failure, Lease, Servers, Upstream};
-use crate::vet::vet;
+use crate::vet::{vet, vet_response};
 use crate::view::RequestView;
 use crate::watch::Late;
 
@@ -154,11 +154,13 @@ async fn exchange(
         match lease.connection().response(started, &client.watch).await {
             Ok(response) => {
                 counters.upstream_requests.add(1);
-                if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                    counters.upstream_broken.add(1);
-                    break bad_gateway(servers, "switched protocols unasked");
+                match vet_response(&response) {
+                    Ok(()) => return relay(client, response, lease),
+                    Err(fault) => {
+                        counters.upstream_broken.add(1);
+                        break bad_gateway(servers, fault);
+                    }
                 }
-                return relay(client, response, lease);
             }
             Err(Failure::Unsent(back)) => {
                 counters.upstream_retries.add(1);
@@ -187,9 +189,7 @@ fn relay(
     mut response: Response<Incoming>,
     lease: Lease,
 ) -> Response<ResponseBody> {
-    *response.version_mut() = Version::HTTP_11;
-    response.extensions_mut().clear();
-    forward::strip_hop_by_hop(response.headers_mut());
+    forward::rewrite_response(&mut response);
     response.map(|incoming| ResponseBody::upstream(incoming, lease, Rc::clone(client)))
 }
 

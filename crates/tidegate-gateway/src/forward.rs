@@ -11,7 +11,7 @@ use http::header::{
     PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri, Version};
 use hyper::body::Body;
 use smallvec::SmallVec;
 use tidegate_http::client_address::X_FORWARDED_FOR;
@@ -24,7 +24,7 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 const KEPT: [HeaderName; 2] = [HOST, CONTENT_LENGTH];
 
 /// Removes the fields that end at this hop, from a request or a response.
-pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
+fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let mut doomed: Names = headers
         .keys()
         .filter(|name| is_hop_by_hop(name))
@@ -81,6 +81,18 @@ pub(crate) fn rewrite_request<B: Body>(request: &mut Request<B>, origin: &Origin
         request.headers_mut().insert(TRANSFER_ENCODING, chunked);
     }
     say_for_whom(request.headers_mut(), origin);
+}
+
+/// Turns an upstream's response into ours.
+pub(crate) fn rewrite_response<B>(response: &mut Response<B>) {
+    *response.version_mut() = Version::HTTP_11;
+    response.extensions_mut().clear();
+    let headers = response.headers_mut();
+    if headers.contains_key(TRANSFER_ENCODING) {
+        // It said how long the body is before it knew (RFC 9112 section 6.3).
+        headers.remove(CONTENT_LENGTH);
+    }
+    strip_hop_by_hop(headers);
 }
 
 fn say_for_whom(headers: &mut HeaderMap, origin: &Origin<'_>) {

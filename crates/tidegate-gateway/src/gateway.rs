@@ -109,7 +109,9 @@ impl Bound {
     /// Dropping the future shuts the gateway down in the background.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let (stop, stopped) = watch::channel(false);
-        let places = Arc::new(Semaphore::new(self.config.max_connections));
+        let places = Arc::new(Semaphore::new(
+            self.config.max_connections.min(Semaphore::MAX_PERMITS),
+        ));
         let mut cores = Vec::new();
         for (index, listeners) in self.listeners.into_iter().enumerate() {
             let seed = Seed {

@@ -1,9 +1,9 @@
-//! Requests that are refused before any limit is asked: those that two readers would read
-//! differently, and what the gateway does not carry yet.
+//! Messages that are not passed on: requests that two readers would read differently, and what
+//! the gateway does not carry yet. Such requests are refused before any limit is asked.
 
 use http::header::{HOST, TRANSFER_ENCODING, UPGRADE};
 use http::uri::Scheme;
-use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
 
 /// Why a request goes nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,18 @@ pub(crate) fn vet<B>(request: &Request<B>, max_headers: usize) -> Result<(), Fau
     }
     vet_target(request.method(), request.uri())?;
     vet_host(headers, request.version())
+}
+
+/// Whether a response can be passed on; if not, what its server did.
+pub(crate) fn vet_response<B>(response: &Response<B>) -> Result<(), &'static str> {
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return Err("switched protocols unasked");
+    }
+    let headers = response.headers();
+    if headers.contains_key(TRANSFER_ENCODING) && !is_only_chunked(headers) {
+        return Err("used a transfer coding that it was not offered");
+    }
+    Ok(())
 }
 
 fn vet_target(method: &Method, uri: &Uri) -> Result<(), Fault> {

@@ -40,7 +40,7 @@ impl Watch {
     pub(crate) fn new(now: Instant, header_timeout: Duration) -> Self {
         Self {
             phase: Cell::new(Phase::Header),
-            deadline: Cell::new(Some(now + header_timeout)),
+            deadline: Cell::new(now.checked_add(header_timeout)),
             now: Cell::new(now),
             response_expired: Cell::new(false),
             upload_stalled: Cell::new(false),
@@ -62,7 +62,8 @@ impl Watch {
     /// From now on `phase`, for at most `timeout`.
     pub(crate) fn expect(&self, phase: Phase, timeout: Duration) {
         self.phase.set(phase);
-        self.deadline.set(Some(self.now.get() + timeout));
+        // Too far away to be a time: no deadline.
+        self.deadline.set(self.now.get().checked_add(timeout));
     }
 
     /// From now on something that has its own bound.

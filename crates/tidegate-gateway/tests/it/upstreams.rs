@@ -140,6 +140,31 @@ async fn an_upstream_that_dies_within_its_response_ends_the_client_connection() 
     }
 }
 
+/// Two lengths of one body: whoever believes the other one reads the next answer wrongly.
+#[tokio::test]
+async fn a_length_beside_chunks_is_not_passed_on() {
+    let both = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n\
+                5\r\nhello\r\n0\r\n\r\n";
+    let upstream = Upstream::answering(both).await;
+    let gateway = Running::before(&[upstream.address], "", "");
+    let mut client = gateway.connect().await;
+    for _ in 0..2 {
+        let answer = client.get("/").await;
+        assert_eq!(
+            (answer.get("content-length"), answer.text()),
+            (None, "hello")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_transfer_coding_that_was_not_offered_is_502() {
+    let gzip = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n";
+    let upstream = Upstream::answering(gzip).await;
+    let gateway = Running::before(&[upstream.address], "", "");
+    assert_eq!(gateway.connect().await.get("/").await.status(), 502);
+}
+
 #[tokio::test]
 async fn connections_to_a_server_are_used_again() {
     let upstream = Upstream::answering(OK).await;

@@ -23,3 +23,6 @@ pub mod simulate {}
 
 #[doc = include_str!("../../docs/guide/library.md")]
 pub mod library {}
+
+#[doc = include_str!("../../README.md")]
+pub mod readme {}

@@ -244,9 +244,13 @@ pub(super) fn warn(limit: &Limit, place: Span, max_keys: u64, report: &Report<'_
         let each = permits * LOG_BYTES_PER_PERMIT;
         let all = u128::from(each) * u128::from(max_keys);
         let message = format!(
-            "a sliding log remembers each permit: about {} for a key, {} for {max_keys} keys",
+            "a sliding log remembers each permit: about {} for a key{}",
             in_units(u128::from(each)),
-            in_units(all)
+            if max_keys == 1 {
+                String::new()
+            } else {
+                format!(", {} for {max_keys} keys", in_units(all))
+            }
         );
         report.push(Finding::warning(place, message).help(
             "`algorithm: fixed_window` costs 16 bytes a key whatever the rate \

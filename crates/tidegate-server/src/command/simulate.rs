@@ -112,7 +112,9 @@ impl Run {
                 let written = serde_json::to_writer(&mut *out, &decision)
                     .map_err(io::Error::from)
                     .and_then(|()| out.write_all(b"\n"));
-                written.map_err(|error| CommandError::io("cannot write decisions", error))?;
+                if !is_still_read(written)? {
+                    return Ok(());
+                }
             }
             done += 1;
             if let Some(bar) = bar.filter(|_| done % PROGRESS_STEP == 0) {
@@ -124,11 +126,18 @@ impl Run {
 
     fn finish(&mut self) -> Result<(), CommandError> {
         match &mut self.decisions {
-            Some(out) => out
-                .flush()
-                .map_err(|error| CommandError::io("cannot write decisions", error)),
+            Some(out) => is_still_read(out.flush()).map(drop),
             None => Ok(()),
         }
+    }
+}
+
+/// Whether anybody reads on: a reader that has gone away (`| head`) is no fault.
+fn is_still_read(written: io::Result<()>) -> Result<bool, CommandError> {
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(CommandError::io("cannot write decisions", error)),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::store::StoreStats;
-use tidegate::{Algorithm, Ask, Decision, Enforcer, QuotaError, Retry, Verdict};
+use tidegate::{Algorithm, Ask, Decision, Enforcer, QuotaError, Retry, Timestamp, Verdict};
 use tidegate::{KeyHash, KeyHasher};
 use tidegate_policy::{LimitRule, OnMissing};
 
@@ -39,7 +39,8 @@ pub(crate) enum Meets<'a> {
 }
 
 impl EnforcedLimit {
-    /// The limit of `rule`; with the states of `old` where that counted by the same key.
+    /// The limit of `rule` from `now` on; with the states of `old` where that counted by the same
+    /// key.
     ///
     /// Where the states are of another kind, `old` is taken over little by little:
     /// [`finish`](Self::finish) has to be called once requests no longer meet it.
@@ -47,6 +48,7 @@ impl EnforcedLimit {
         rule: &LimitRule,
         ipv6_prefix: u8,
         old: Option<&Self>,
+        now: Timestamp,
     ) -> Result<Self, QuotaError> {
         let algorithms: Vec<Algorithm> = std::iter::once(&rule.limit)
             .chain(rule.overrides.iter().map(|one| &one.limit))
@@ -55,9 +57,9 @@ impl EnforcedLimit {
         let same_keys =
             old.filter(|old| old.rule.key == rule.key && old.ipv6_prefix == ipv6_prefix);
         let enforcers = match same_keys {
-            Some(old) => match old.enforcers[0].renumbered(&algorithms, rule.max_keys) {
+            Some(old) => match old.enforcers[0].renumbered(&algorithms, rule.max_keys, now) {
                 Some(renumbered) => renumbered,
-                None => Self::succeeding(old, &algorithms, rule.max_keys)?,
+                None => Self::succeeding(old, &algorithms, rule.max_keys, now)?,
             },
             None => tidegate::enforcers(&algorithms, rule.max_keys)?,
         };
@@ -74,17 +76,18 @@ impl EnforcedLimit {
         old: &Self,
         algorithms: &[Algorithm],
         max_keys: usize,
+        now: Timestamp,
     ) -> Result<Vec<Enforcer>, QuotaError> {
         let new = tidegate::enforcers(algorithms, max_keys)?;
         // What is inside a gate leaves there; it is no usage of a rate, nor the other way.
         if let Some(old) = old.enforcers[0].drain().filter(|_| !new[0].is_gate()) {
-            new[0].succeed(old);
+            new[0].succeed(old, now);
         }
         Ok(new)
     }
 
     /// Takes over what is left of the states before.
-    pub(crate) fn finish(&self, now: tidegate::Timestamp) {
+    pub(crate) fn finish(&self, now: Timestamp) {
         self.enforcers[0].adopt_all(now);
     }
 

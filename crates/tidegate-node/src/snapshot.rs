@@ -47,10 +47,10 @@ impl Snapshot {
             .flat_map(|old| &old.limits)
             .map(|limit| (limit.name(), limit))
             .collect();
-        let ipv6_prefix = policy.ipv6_prefix();
+        let (ipv6_prefix, now) = (policy.ipv6_prefix(), clock.now());
         let limits = policy.limits.iter().map(|rule| {
             let old = by_name.get(rule.limit.name()).map(|old| &***old);
-            EnforcedLimit::new(rule, ipv6_prefix, old).map(Arc::new)
+            EnforcedLimit::new(rule, ipv6_prefix, old, now).map(Arc::new)
         });
         let limits = limits.collect::<Result<_, _>>()?;
         let revision = old.map_or(1, |old| old.revision + 1);

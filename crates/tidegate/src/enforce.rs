@@ -105,15 +105,21 @@ pub trait Enforce: Debug + Send + Sync {
 
 /// A limit of many keys whose numbers can change.
 pub trait EnforceKeyed: Enforce {
-    /// The same keys under other numbers, one for each of `algorithms`: what was used stays used.
-    /// `None` where their states are of another kind.
-    fn renumbered(&self, algorithms: &[Algorithm], max_keys: usize) -> Option<Vec<Enforcer>>;
+    /// The same keys under other numbers, one for each of `algorithms`: what was used stays used,
+    /// and the numbers hold from `now` on. `None` where their states are of another kind, or the
+    /// store was made for many more or fewer keys: another has to [succeed](Self::succeed) it.
+    fn renumbered(
+        &self,
+        algorithms: &[Algorithm],
+        max_keys: usize,
+        now: Timestamp,
+    ) -> Option<Vec<Enforcer>>;
 
     /// This store, to be taken over by another. `None` for gates: what is inside leaves here.
     fn drain(&self) -> Option<Arc<dyn Drain>>;
 
-    /// Takes over what `old` has in use, as it is asked for.
-    fn succeed(&self, old: Arc<dyn Drain>);
+    /// Takes over what `old` has in use at `now`, as it is asked for.
+    fn succeed(&self, old: Arc<dyn Drain>, now: Timestamp);
 
     /// Takes over the rest of what [`succeed`](Self::succeed) began.
     fn adopt_all(&self, now: Timestamp);
@@ -150,18 +156,22 @@ pub fn enforcers(algorithms: &[Algorithm], max_keys: usize) -> Result<Vec<Enforc
 }
 
 fn over_new<M: FromAlgorithm>(algorithms: &[Algorithm], max_keys: usize) -> Option<Vec<Enforcer>> {
-    over(&Arc::new(Keyed::<M>::new(max_keys)), algorithms)
+    let store = Arc::new(Keyed::<M>::new(max_keys));
+    over(&store, algorithms, Timestamp::EPOCH)
 }
 
 fn over<M: FromAlgorithm>(
     store: &Arc<Keyed<M>>,
     algorithms: &[Algorithm],
+    now: Timestamp,
 ) -> Option<Vec<Enforcer>> {
     let meters: Option<Vec<M>> = algorithms.iter().map(M::from_algorithm).collect();
-    meters?
+    let meters = meters?;
+    let era = store.begin(now);
+    meters
         .into_iter()
         .map(|meter| {
-            let meter = store.register(meter)?;
+            let meter = store.register(meter, era)?;
             let bound: Enforcer = Arc::new(Bound {
                 store: Arc::clone(store),
                 meter,
@@ -258,8 +268,17 @@ impl<M: FromAlgorithm> Enforce for Bound<M> {
 }
 
 impl<M: FromAlgorithm> EnforceKeyed for Bound<M> {
-    fn renumbered(&self, algorithms: &[Algorithm], max_keys: usize) -> Option<Vec<Enforcer>> {
-        let renumbered = over(&self.store, algorithms)?;
+    fn renumbered(
+        &self,
+        algorithms: &[Algorithm],
+        max_keys: usize,
+        now: Timestamp,
+    ) -> Option<Vec<Enforcer>> {
+        // Who is inside a gate leaves where it came in.
+        if !M::IS_GATE && !self.store.suits(max_keys) {
+            return None;
+        }
+        let renumbered = over(&self.store, algorithms, now)?;
         self.store.set_max_keys(max_keys);
         Some(renumbered)
     }
@@ -271,8 +290,8 @@ impl<M: FromAlgorithm> EnforceKeyed for Bound<M> {
         Some(Arc::clone(&self.store) as Arc<dyn Drain>)
     }
 
-    fn succeed(&self, old: Arc<dyn Drain>) {
-        self.store.succeed(old, self.meter.clone());
+    fn succeed(&self, old: Arc<dyn Drain>, now: Timestamp) {
+        self.store.succeed(old, self.meter.clone(), now);
     }
 
     fn adopt_all(&self, now: Timestamp) {

@@ -168,14 +168,14 @@ impl<C: Clock> KeyedLimiter<C> {
             return Err(QuotaError::NotARate);
         }
         let now = self.clock.now();
-        if let Some(mut limits) = self.limit.renumbered(&[algorithm], max_keys) {
+        if let Some(mut limits) = self.limit.renumbered(&[algorithm], max_keys, now) {
             self.limit = limits.pop().ok_or(QuotaError::MixedAlgorithms)?;
             return Ok(());
         }
         let mut limits = enforcers(&[algorithm], max_keys)?;
         let limit = limits.pop().ok_or(QuotaError::MixedAlgorithms)?;
         if let Some(old) = self.limit.drain() {
-            limit.succeed(old);
+            limit.succeed(old, now);
             limit.adopt_all(now);
         }
         self.limit = limit;

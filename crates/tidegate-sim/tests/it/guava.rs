@@ -37,7 +37,7 @@ fn warm_up(per_second: u64, seconds: u64, cold_factor: u32) -> Algorithm {
 /// Waits in seconds, by the engine (acquiring, as a user would) and by the oracle.
 fn waits(algorithm: Algorithm, story: &[Do]) -> [Vec<f64>; 2] {
     let clock = ManualClock::new(START);
-    let limiter = Limiter::with_clock(algorithm, clock.clone()).unwrap();
+    let limiter = Limiter::with_clock(algorithm, clock.clone()).expect("valid");
     let mut oracle = oracle_of(&algorithm, START.as_nanos());
     let mut oracle_now = START.as_nanos();
     let mut all = [Vec::new(), Vec::new()];
@@ -111,7 +111,7 @@ fn bursty_stores_a_second_of_permits_and_the_next_is_free() {
 #[test]
 fn bursty_eleven_at_once_go_one_each_100_ms() {
     let clock = ManualClock::new(START);
-    let limiter = Limiter::with_clock(bursty(10), clock).unwrap();
+    let limiter = Limiter::with_clock(bursty(10), clock).expect("valid");
     for caller in 0..11_u64 {
         // Nobody sleeps: all come at one instant.
         let decision = limiter.check_ask(&Ask::ONE.within(Duration::from_secs(10)));
@@ -156,7 +156,7 @@ fn warm_up_takes_as_long_however_it_is_asked() {
         // What is stored above the threshold: 2 P / (1 + c), at this rate.
         let above = 16_000 / u64::from(1 + cold_factor);
         for batch in [1, 7, 100, above] {
-            let mut story = vec![Acquire(batch); usize::try_from(above / batch).unwrap()];
+            let mut story = vec![Acquire(batch); usize::try_from(above / batch).expect("few")];
             story.push(Acquire(above % batch + 1));
             story.push(Acquire(1));
             for waits in waits(algorithm, &story) {
@@ -172,7 +172,7 @@ fn warm_up_takes_as_long_however_it_is_asked() {
 #[test]
 fn try_acquire_looks_at_the_debt_of_others_not_at_its_own() {
     let clock = ManualClock::new(START);
-    let limiter = Limiter::with_clock(bursty(5), clock.clone()).unwrap();
+    let limiter = Limiter::with_clock(bursty(5), clock.clone()).expect("valid");
     let within = |millis| limiter.check_ask(&Ask::ONE.within(Duration::from_millis(millis)));
     assert!(within(0).is_allowed());
     let second = within(200);

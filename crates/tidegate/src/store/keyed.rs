@@ -16,12 +16,13 @@ mod succession;
 
 use core::sync::atomic::AtomicBool;
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 use self::room::Room;
 use self::stats::Counts;
 pub use self::stats::StoreStats;
 pub use self::succession::Drain;
+use self::succession::Predecessor;
 use super::one_key::peek;
 use super::shard::{METER_BITS, Shard, Slot};
 use crate::enforce::{Receipt, StoreId};
@@ -41,6 +42,14 @@ const MAX_SHARDS: usize = 1 << 16;
 pub struct Registered<M> {
     meter: M,
     id: u32,
+    era: Era,
+}
+
+/// From when on numbers hold: those that are registered together replace all before them.
+#[derive(Clone, Copy, Debug)]
+pub struct Era {
+    number: u64,
+    since: Timestamp,
 }
 
 impl<M> Registered<M> {
@@ -66,27 +75,38 @@ pub struct Keyed<M: Meter> {
     adopting: AtomicBool,
 }
 
-type Predecessor<M> = (Arc<dyn Drain>, Registered<M>);
-
 #[derive(Debug)]
 struct Meters<M> {
-    by_id: Vec<M>,
+    by_id: Vec<Known<M>>,
     ids: HashMap<M, u32>,
+    eras: u64,
+}
+
+#[derive(Debug)]
+struct Known<M> {
+    meter: M,
+    /// When it was last registered.
+    era: Era,
+}
+
+fn shards_for(max_keys: usize) -> usize {
+    (max_keys.clamp(1, MAX_KEYS) / KEYS_PER_SHARD)
+        .next_power_of_two()
+        .clamp(1, MAX_SHARDS)
 }
 
 impl<M: Meter> Keyed<M> {
     /// An empty store of at most `max_keys` keys (1 to [`MAX_KEYS`]; beyond, the nearest).
     pub fn new(max_keys: usize) -> Self {
+        let shards = 0..shards_for(max_keys);
         let max_keys = max_keys.clamp(1, MAX_KEYS);
-        let shards = (max_keys / KEYS_PER_SHARD)
-            .next_power_of_two()
-            .clamp(1, MAX_SHARDS);
         Self {
             id: StoreId::next(),
-            shards: (0..shards).map(|_| Mutex::new(Shard::new())).collect(),
+            shards: shards.map(|_| Mutex::new(Shard::new())).collect(),
             meters: RwLock::new(Meters {
                 by_id: Vec::new(),
                 ids: HashMap::new(),
+                eras: 0,
             }),
             len: AtomicUsize::new(0),
             max_keys: AtomicUsize::new(max_keys),
@@ -101,25 +121,46 @@ impl<M: Meter> Keyed<M> {
         self.id
     }
 
-    /// Makes a meter known. `None` when the store has known 2^24 different ones: a new store
-    /// then has to take this one's place.
-    pub fn register(&self, meter: M) -> Option<Registered<M>> {
+    /// Begins anew at `now`: meters that are registered for this era replace those before.
+    pub fn begin(&self, now: Timestamp) -> Era {
         let mut meters = self.meters.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&id) = meters.ids.get(&meter) {
-            return Some(Registered { meter, id });
+        meters.eras += 1;
+        Era {
+            number: meters.eras,
+            since: now,
         }
-        let id = u32::try_from(meters.by_id.len())
-            .ok()
-            .filter(|id| *id < 1 << METER_BITS)?;
-        meters.by_id.push(meter.clone());
-        meters.ids.insert(meter.clone(), id);
-        Some(Registered { meter, id })
     }
 
-    /// Changes the bound. Lowered below what is there, it is reached as keys are replaced.
+    /// Makes a meter known. `None` when the store has known 2^24 different ones: a new store then
+    /// has to take this one's place.
+    pub fn register(&self, meter: M, era: Era) -> Option<Registered<M>> {
+        let mut meters = self.meters.write().unwrap_or_else(PoisonError::into_inner);
+        let known = meters.ids.get(&meter).copied();
+        let id = known.or_else(|| {
+            let id = u32::try_from(meters.by_id.len()).ok();
+            id.filter(|id| *id < 1 << METER_BITS)
+        })?;
+        let entry = Known {
+            meter: meter.clone(),
+            era,
+        };
+        match meters.by_id.get_mut(id as usize) {
+            Some(before) => *before = entry,
+            None => meters.by_id.push(entry),
+        }
+        meters.ids.insert(meter.clone(), id);
+        Some(Registered { meter, id, era })
+    }
+
+    /// Changes the bound. Lowered below what is there, it is reached as new keys come.
     pub fn set_max_keys(&self, max_keys: usize) {
         self.max_keys
             .store(max_keys.clamp(1, MAX_KEYS), Ordering::Relaxed);
+    }
+
+    /// Whether a store made for so many keys would have as many shards as this one.
+    pub fn suits(&self, max_keys: usize) -> bool {
+        shards_for(max_keys) == self.shards.len()
     }
 
     /// Takes what is asked if it is allowed. A key that is refused at first sight takes no room.
@@ -300,17 +341,30 @@ impl<M: Meter> Keyed<M> {
 
     fn with_meter<R>(&self, id: u32, f: impl FnOnce(&M) -> R) -> R {
         let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
-        f(&meters.by_id[id as usize])
+        f(&meters.by_id[id as usize].meter)
     }
 
     /// Brings a state under this meter's numbers.
     #[inline]
     fn bring_up(&self, slot: &mut Slot<M::State>, meter: &Registered<M>, now: Timestamp) {
         if slot.meter() != meter.id {
-            let id = slot.meter();
-            self.with_meter(id, |old| old.migrate(&meter.meter, &mut slot.state, now));
-            slot.set_meter(meter.id);
+            self.migrate(slot, meter, now);
         }
+    }
+
+    /// Where the old numbers were replaced, they hold until then and no longer, whenever the key
+    /// is next asked. Where both hold (a key moves from a limit to its override), until now.
+    #[cold]
+    fn migrate(&self, slot: &mut Slot<M::State>, meter: &Registered<M>, now: Timestamp) {
+        let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
+        let old = &meters.by_id[slot.meter() as usize];
+        let at = if old.era.number < meter.era.number {
+            meter.era.since.min(now)
+        } else {
+            now
+        };
+        old.meter.migrate(&meter.meter, &mut slot.state, at);
+        slot.set_meter(meter.id);
     }
 
     fn at_stake(&self, slot: &Slot<M::State>, now: Timestamp) -> Option<u64> {

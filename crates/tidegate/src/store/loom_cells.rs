@@ -160,7 +160,7 @@ fn loom_a_gate_and_a_rate_together_leak_no_place() {
 
 fn keyed<M: Meter>(meter: M, max_keys: usize) -> (Keyed<M>, Registered<M>) {
     let store = Keyed::new(max_keys);
-    let meter = store.register(meter).unwrap();
+    let meter = store.register(meter, store.begin(NOW)).unwrap();
     (store, meter)
 }
 

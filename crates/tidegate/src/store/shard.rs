@@ -31,6 +31,13 @@ pub(super) struct Slot<S> {
 }
 
 impl<S> Slot<S> {
+    pub(super) fn new(hash: KeyHash, meter: u32, state: S) -> Self {
+        let KeyHash { hi, lo } = hash;
+        let mut slot = Self { hi, lo, state };
+        slot.set_meter(meter);
+        slot
+    }
+
     const fn is_empty(&self) -> bool {
         self.hi == 0
     }
@@ -127,12 +134,7 @@ impl<S: State> Shard<S> {
         if (self.len + 1) * FILL.1 > self.homes * FILL.0 {
             self.rebuild(self.homes + self.homes / 4 + MIN_HOMES);
         }
-        let mut slot = Slot {
-            hi: hash.hi,
-            lo: hash.lo,
-            state,
-        };
-        slot.set_meter(meter);
+        let slot = Slot::new(hash, meter, state);
         loop {
             let (Ok(at) | Err(at)) = self.find(hash);
             if let Some(gap) = self.first_empty(at) {

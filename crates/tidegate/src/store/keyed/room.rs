@@ -44,17 +44,23 @@ impl<M: Meter> Keyed<M> {
             return Room::Free(place);
         }
         drop(place);
+        self.victim(shard, key, now)
+            .map_or(Room::None, Room::Victim)
+    }
+
+    /// Among the entries near a key: a drained one, or the one that gives away fewest permits.
+    fn victim(&self, shard: &Shard<M::State>, key: KeyHash, now: Timestamp) -> Option<usize> {
         let mut best = None;
         for at in shard.near(key) {
             match self.at_stake(shard.slot(at), now) {
-                Some(0) => return Room::Victim(at),
+                Some(0) => return Some(at),
                 Some(stake) if best.is_none_or(|(least, _)| stake < least) => {
                     best = Some((stake, at));
                 }
                 _ => {}
             }
         }
-        best.map_or(Room::None, |(_, at)| Room::Victim(at))
+        best.map(|(_, at)| at)
     }
 
     pub(super) fn count_evicted(&self, stake: u64) {
@@ -71,8 +77,9 @@ impl<M: Meter> Keyed<M> {
     /// Drops the keys of a full shard that are as good as new, if there are enough of them.
     pub(super) fn purge(&self, shard: &mut Shard<M::State>, now: Timestamp) {
         let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
-        let drained =
-            |slot: &Slot<M::State>| is_new(&meters.by_id[slot.meter() as usize], &slot.state, now);
+        let drained = |slot: &Slot<M::State>| {
+            is_new(&meters.by_id[slot.meter() as usize].meter, &slot.state, now)
+        };
         let before = shard.len();
         if shard.count(drained) >= before.div_ceil(WORTH_PURGING).max(1) {
             shard.retain(|slot| !drained(slot));
@@ -91,8 +98,21 @@ impl<M: Meter> Keyed<M> {
             Room::Victim(at) => {
                 let victim = shard.remove(at);
                 self.count_evicted(self.at_stake(&victim, now).unwrap_or(0));
+                self.shrink(shard, victim.hash(), now);
             }
             Room::None => {}
+        }
+    }
+
+    /// Where the bound was lowered: lets go of one entry more than a new key needs, each time.
+    fn shrink(&self, shard: &mut Shard<M::State>, near: KeyHash, now: Timestamp) {
+        if self.len.load(Ordering::Relaxed) <= self.max_keys.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(at) = self.victim(shard, near, now) {
+            let victim = shard.remove(at);
+            self.len.fetch_sub(1, Ordering::Relaxed);
+            self.count_evicted(self.at_stake(&victim, now).unwrap_or(0));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One store takes another's place: what was used stays used.
 
+use core::any::Any;
 use core::fmt::Debug;
 use core::ops::RangeInclusive;
 use std::sync::{Arc, PoisonError};
@@ -9,20 +10,36 @@ use super::{Keyed, Registered};
 use crate::Timestamp;
 use crate::key_hash::KeyHash;
 use crate::meter::{Meter, Used};
+use crate::store::shard::Slot;
 use crate::sync::{Ordering, lock};
 
 /// A store whose usage another one takes over.
 pub trait Drain: Debug + Send + Sync {
-    /// Takes out every key whose hash's lower half lies in `lo`, with what it has in use.
+    /// Takes out every key whose hash's lower half lies in `lo`, with what it has in use at `now`.
     fn drain(&self, lo: RangeInclusive<u64>, now: Timestamp, out: &mut Vec<(KeyHash, Used)>);
+
+    /// The store itself: one of the same kind can hand over its states as they are.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// The store before, the meter that what comes from there is put under, and since when.
+#[derive(Debug)]
+pub(super) struct Predecessor<M> {
+    store: Arc<dyn Drain>,
+    meter: Registered<M>,
+    since: Timestamp,
 }
 
 impl<M: Meter> Keyed<M> {
-    /// Takes over, key by key as they are asked for, what `old` has in use, under `meter`. For a
-    /// store that nobody has asked yet; [`adopt_all`](Self::adopt_all) finishes it.
-    pub fn succeed(&self, old: Arc<dyn Drain>, meter: Registered<M>) {
+    /// Takes over, key by key as they are asked for, what `old` has in use at `now`, under
+    /// `meter`. For a store that nobody has asked yet; [`adopt_all`](Self::adopt_all) finishes it.
+    pub fn succeed(&self, old: Arc<dyn Drain>, meter: Registered<M>, now: Timestamp) {
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        *before = Some((old, meter));
+        *before = Some(Predecessor {
+            store: old,
+            meter,
+            since: now,
+        });
         for shard in &self.shards {
             lock(shard).adopted = false;
         }
@@ -54,27 +71,86 @@ impl<M: Meter> Keyed<M> {
     #[cold]
     fn adopt(&self, index: usize, now: Timestamp) {
         let before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((old, meter)) = &*before else { return };
+        let Some(before) = &*before else { return };
         if lock(&self.shards[index]).adopted {
             return;
         }
-        let mut keys = Vec::new();
-        old.drain(self.range_of(index), now, &mut keys);
+        let arrivals = self.arrivals(before, self.range_of(index), now);
         let mut shard = lock(&self.shards[index]);
         shard.adopted = true;
-        for (key, used) in keys {
-            let state = meter.meter.assume(used, now);
-            if is_new(&meter.meter, &state, now) {
+        for slot in arrivals {
+            if self.with_meter(slot.meter(), |meter| is_new(meter, &slot.state, now)) {
                 continue;
             }
-            let room = self.room(&shard, key, now);
+            let room = self.room(&shard, slot.hash(), now);
             if matches!(room, Room::None) {
-                self.count_evicted(used.permits_ceil());
+                self.count_evicted(self.at_stake(&slot, now).unwrap_or(0));
                 continue;
             }
             self.move_in(&mut shard, room, now);
-            shard.insert(key, meter.id, state);
+            shard.insert(slot.hash(), slot.meter(), slot.state);
         }
+    }
+
+    /// What comes from the store before this one, under numbers of this one. The old numbers
+    /// hold until they were replaced, and no longer, whenever the keys are taken over.
+    fn arrivals(
+        &self,
+        before: &Predecessor<M>,
+        range: RangeInclusive<u64>,
+        now: Timestamp,
+    ) -> Vec<Slot<M::State>> {
+        let since = before.since.min(now);
+        let Predecessor { store, meter, .. } = before;
+        if let Some(old) = store.as_any().downcast_ref::<Self>() {
+            let mut slots = old.leave(range, now);
+            for slot in &mut slots {
+                old.with_meter(slot.meter(), |was| {
+                    self.put_under(slot, was, meter, since);
+                });
+            }
+            return slots;
+        }
+        let mut keys = Vec::new();
+        store.drain(range, since, &mut keys);
+        let slot = |(key, used)| Slot::new(key, meter.id, meter.meter.assume(used, since));
+        keys.into_iter().map(slot).collect()
+    }
+
+    /// Puts a state that was under the numbers of another store under the same ones here, or else
+    /// under `meter`.
+    fn put_under(
+        &self,
+        slot: &mut Slot<M::State>,
+        was: &M,
+        meter: &Registered<M>,
+        since: Timestamp,
+    ) {
+        let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = meters.ids.get(was) {
+            slot.set_meter(*same);
+            return;
+        }
+        was.migrate(&meter.meter, &mut slot.state, since);
+        slot.set_meter(meter.id);
+    }
+
+    /// Takes out every key whose hash's lower half lies in `lo`.
+    fn leave(&self, lo: RangeInclusive<u64>, now: Timestamp) -> Vec<Slot<M::State>> {
+        let mut left = Vec::new();
+        for (index, shard) in self.shards.iter().enumerate() {
+            let range = self.range_of(index);
+            if range.start() > lo.end() || range.end() < lo.start() {
+                continue;
+            }
+            if self.adopting.load(Ordering::Acquire) {
+                self.adopt(index, now);
+            }
+            let mut slots = lock(shard).extract(lo.clone());
+            self.len.fetch_sub(slots.len(), Ordering::Relaxed);
+            left.append(&mut slots);
+        }
+        left
     }
 
     /// The lower halves of the hashes that belong to a shard.
@@ -88,21 +164,13 @@ impl<M: Meter> Keyed<M> {
 
 impl<M: Meter> Drain for Keyed<M> {
     fn drain(&self, lo: RangeInclusive<u64>, now: Timestamp, out: &mut Vec<(KeyHash, Used)>) {
-        for (index, shard) in self.shards.iter().enumerate() {
-            let range = self.range_of(index);
-            if range.start() > lo.end() || range.end() < lo.start() {
-                continue;
-            }
-            if self.adopting.load(Ordering::Acquire) {
-                self.adopt(index, now);
-            }
-            let mut shard = lock(shard);
-            let now = shard.advance(now);
-            for slot in shard.extract(lo.clone()) {
-                self.len.fetch_sub(1, Ordering::Relaxed);
-                let used = self.with_meter(slot.meter(), |meter| meter.used(&slot.state, now));
-                out.push((slot.hash(), used));
-            }
+        for slot in self.leave(lo, now) {
+            let used = self.with_meter(slot.meter(), |meter| meter.used(&slot.state, now));
+            out.push((slot.hash(), used));
         }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn measure(what: &str) -> Result<(), String> {
         }
         "floor table" => {
             let before = resident_bytes();
-            let table = Table::new((f64::from(keys) / 2.0 / 0.85) as usize);
+            let table = Table::new(keys as usize * 10 / 17);
             fill_from(store, keys, before, |key| {
                 let _ = table.check(&key, 1, 1, 1);
             });

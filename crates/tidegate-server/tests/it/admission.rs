@@ -83,10 +83,10 @@ fn alone_under_load_what_passes_is_within_two_limits_and_nearly_all_of_them() {
             "{passed} passed with {connections} connections: {least:.0} to {most:.0}"
         );
         let allowed = "tidegate_decisions_total{limit=\"in-all\",outcome=\"allowed\"}";
-        assert_eq!(
-            serve.metric(allowed).unwrap() as usize,
-            passed,
-            "counted alike"
+        let counted = serve.metric(allowed).unwrap();
+        assert!(
+            (counted - passed as f64).abs() < 0.5,
+            "{counted} counted, {passed} seen"
         );
         assert!(serve.stop());
     }

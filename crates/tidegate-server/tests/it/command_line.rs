@@ -35,7 +35,7 @@ fn a_wrong_policy_is_shown_with_its_place() {
     assert_eq!(check.status.code(), Some(1));
     let answer: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
     assert_eq!(answer["ok"], false);
-    let place = &answer["problems"][1];
+    let place = &answer["problems"][0];
     assert_eq!(
         (&place["line"], &place["column"]),
         (&3.into(), &5.into()),

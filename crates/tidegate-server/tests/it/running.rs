@@ -158,7 +158,7 @@ impl Serve {
             match self.log.recv_timeout(left) {
                 Ok(line) if wanted(&line) => return line,
                 Ok(line) => seen.push(line),
-                Err(_) => panic!("not in the log: {seen:#?}"),
+                Err(error) => panic!("not in the log ({error}): {seen:#?}"),
             }
         }
     }
@@ -223,11 +223,8 @@ impl Nginx {
 
     /// How many requests have reached it. Each line of its log is a status.
     pub(crate) fn requests(&self) -> usize {
-        fs::read(&self.log)
-            .unwrap()
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count()
+        let log = fs::read_to_string(&self.log).unwrap();
+        log.lines().count()
     }
 }
 

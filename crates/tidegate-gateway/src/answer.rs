@@ -95,27 +95,31 @@ impl LimitFields {
     }
 }
 
-/// The answer to a request whose body nobody has begun to read.
+/// The answer to a request without what an upstream would say; `body` is the request's, if
+/// nobody has begun to read it.
 ///
 /// A small body is read and dropped, so that the connection can be used again; that has the
-/// time until the connection counts as idle. A longer one, or one that the client has not
-/// begun to send (`Expect: 100-continue`), ends the connection after the answer, which says so.
+/// time until the connection counts as idle. A longer one, one that the client has not begun
+/// to send (`Expect: 100-continue`), and one that was lost halfway end the connection after the
+/// answer, which says so.
 pub(crate) fn instead_of(
-    body: Incoming,
+    body: Option<Incoming>,
     client: &Rc<Client>,
     mut answer: Local,
 ) -> Response<ResponseBody> {
-    if !body.is_end_stream() {
+    if let Some(body) = body.filter(|body| !body.is_end_stream()) {
         if client.awaits_100.get() || body.size_hint().lower() > MAX_DISCARD {
-            answer
-                .headers_mut()
-                .insert(CONNECTION, HeaderValue::from_static("close"));
             client.linger.set(true);
         } else {
             tokio::task::spawn_local(discard(body, Rc::clone(client)));
         }
     }
-    tied_to(client, answer)
+    if client.linger.get() {
+        answer
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer.map(|bytes| ResponseBody::full(bytes, Rc::clone(client)))
 }
 
 async fn discard(body: Incoming, client: Rc<Client>) {
@@ -126,9 +130,4 @@ async fn discard(body: Incoming, client: Rc<Client>) {
             break;
         }
     }
-}
-
-/// An answer and the connection that it goes out on.
-pub(crate) fn tied_to(client: &Rc<Client>, answer: Local) -> Response<ResponseBody> {
-    answer.map(|bytes| ResponseBody::full(bytes, Rc::clone(client)))
 }

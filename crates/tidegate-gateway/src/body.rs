@@ -17,7 +17,8 @@ use crate::watch::Phase;
 /// A request's body on its way to the upstream.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    incoming: Incoming,
+    /// `None` when it has ended, or has been taken back.
+    incoming: Option<Incoming>,
     client: Rc<Client>,
     /// How long the upstream may take from the last piece on.
     timeout: Duration,
@@ -25,6 +26,7 @@ pub(crate) struct RequestBody {
 
 impl RequestBody {
     pub(crate) fn new(incoming: Incoming, client: Rc<Client>, timeout: Duration) -> Self {
+        let incoming = Some(incoming).filter(|incoming| !incoming.is_end_stream());
         Self {
             incoming,
             client,
@@ -32,8 +34,9 @@ impl RequestBody {
         }
     }
 
-    pub(crate) fn into_incoming(self) -> Incoming {
-        self.incoming
+    /// The body, if there is one, of a request that was not sent.
+    pub(crate) fn take_back(mut self) -> Option<Incoming> {
+        self.incoming.take()
     }
 }
 
@@ -46,19 +49,36 @@ impl Body for RequestBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
-        let frame = Pin::new(&mut this.incoming).poll_frame(context);
+        let Some(incoming) = &mut this.incoming else {
+            return Poll::Ready(None);
+        };
+        let frame = Pin::new(&mut *incoming).poll_frame(context);
         this.client
             .watch
             .upload_moved(frame.is_ready(), this.timeout);
+        if matches!(frame, Poll::Ready(None)) || incoming.is_end_stream() {
+            this.incoming = None;
+        }
         frame
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        self.incoming.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        self.incoming
+            .as_ref()
+            .map_or(SizeHint::with_exact(0), Incoming::size_hint)
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        if self.incoming.is_some() {
+            // Lost halfway: the client may still be sending.
+            self.client.linger.set(true);
+        }
     }
 }
 

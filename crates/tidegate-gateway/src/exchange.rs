@@ -40,11 +40,12 @@ pub(crate) async fn answer(
 ) -> Result<Response<ResponseBody>, Infallible> {
     let client = &client;
     client.watch.hold();
+    client.linger.set(false);
     client
         .awaits_100
         .set(request.headers().contains_key(EXPECT));
     let response = match decide(client, &request) {
-        Err(refusal) => answer::instead_of(request.into_body(), client, refusal),
+        Err(refusal) => answer::instead_of(Some(request.into_body()), client, refusal),
         Ok(mut passage) => {
             if let Some(at) = passage.wait_until {
                 client.core.timer.sleep_until(at).await;
@@ -58,7 +59,7 @@ pub(crate) async fn answer(
             let mut response = match &*passage.upstream {
                 Upstream::Echo => {
                     let echo = echo::answer(&request);
-                    answer::instead_of(request.into_body(), client, echo)
+                    answer::instead_of(Some(request.into_body()), client, echo)
                 }
                 Upstream::Servers(servers) => {
                     let timeout = passage.settings.timeouts.response;
@@ -145,7 +146,7 @@ async fn exchange(
         let mut lease = match connected {
             Ok(lease) => lease,
             Err(error) => {
-                let body = untouched.into_body().into_incoming();
+                let body = untouched.into_body().take_back();
                 return answer::instead_of(body, client, no_server(servers, &error));
             }
         };
@@ -166,7 +167,7 @@ async fn exchange(
                 counters.upstream_retries.add(1);
                 stillborn += u32::from(!lease.pooled);
                 if stillborn == MAX_STILLBORN {
-                    let body = back.into_body().into_incoming();
+                    let body = back.into_body().take_back();
                     let problem = bad_gateway(servers, "closes its connections at once");
                     return answer::instead_of(body, client, problem);
                 }
@@ -178,9 +179,7 @@ async fn exchange(
             }
         }
     };
-    // The request's body is lost halfway.
-    client.linger.set(true);
-    answer::tied_to(client, failure)
+    answer::instead_of(None, client, failure)
 }
 
 /// Makes a server's answer ours.

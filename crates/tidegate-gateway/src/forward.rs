@@ -7,8 +7,8 @@
 //! proxy, upon which some (nginx, by default) stop compressing.
 
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, Entry, FORWARDED, HOST, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, EXPECT, Entry, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri, Version};
@@ -96,9 +96,7 @@ pub(crate) fn rewrite_response<B>(response: &mut Response<B>) {
 }
 
 fn say_for_whom(headers: &mut HeaderMap, origin: &Origin<'_>) {
-    if !origin.trusted {
-        drop_claims(headers);
-    }
+    drop_claims(headers, origin.trusted);
     match headers.entry(X_FORWARDED_FOR) {
         Entry::Vacant(entry) => {
             entry.insert(origin.peer.clone());
@@ -136,21 +134,30 @@ fn take_authority<B>(request: &mut Request<B>) {
     *request.uri_mut() = Uri::from(target.unwrap_or_else(|| PathAndQuery::from_static("/")));
 }
 
-/// Drops what only a trusted proxy may say of the client.
-fn drop_claims(headers: &mut HeaderMap) {
-    let is_claim = |name: &HeaderName| {
-        *name == FORWARDED
-            || name.as_str() == "x-real-ip"
-            || name.as_str().starts_with("x-forwarded-")
-    };
-    let claims: Names = headers
+/// Drops what only a trusted proxy may say of the client; with underscores nobody may say it:
+/// to many an application `X_Forwarded_For` is the same, and no proxy writes it so.
+fn drop_claims(headers: &mut HeaderMap, trusted: bool) {
+    let is_false =
+        |name: &HeaderName| is_claim(name.as_str()) && (!trusted || name.as_str().contains('_'));
+    let doomed: Names = headers
         .keys()
-        .filter(|name| is_claim(name))
+        .filter(|name| is_false(name))
         .cloned()
         .collect();
-    for name in claims {
+    for name in doomed {
         headers.remove(name);
     }
+}
+
+fn is_claim(name: &str) -> bool {
+    let begins = |with: &str| {
+        let plain = name
+            .bytes()
+            .map(|byte| if byte == b'_' { b'-' } else { byte });
+        plain.take(with.len()).eq(with.bytes())
+    };
+    name == "forwarded"
+        || (name.starts_with('x') && (begins("x-forwarded-") || begins("x-real-ip")))
 }
 
 /// All lines of `X-Forwarded-For` and the peer, as one.

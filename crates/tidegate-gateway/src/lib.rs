@@ -7,18 +7,53 @@
 //! # What it does to a message
 //!
 //! - Fields of one hop are dropped, both ways; `X-Forwarded-For`, `-Proto` and `-Host` are
-//!   added, and believed only from trusted proxies; `Host` stays.
+//!   added, and believed only from trusted proxies; `Host` stays. No `Via` is added.
 //! - Bodies are streamed. A response that its upstream breaks off ends the client connection,
 //!   so that it cannot be taken for a whole one.
 //! - A request goes to another server, or over another connection, only while nothing of it has
 //!   been sent.
-//! - `Upgrade: websocket` and `CONNECT` are answered with 501, other upgrades ignored.
+//! - `Upgrade: websocket`, `CONNECT`, and transfer codings other than chunked are answered with
+//!   501, other upgrades ignored. A request without `Host`, or with several, is answered
+//!   with 400.
+//!
+//! # How long what may take
+//!
+//! - `header_timeout`: from a request's first byte to the end of its header. Then the
+//!   connection is closed.
+//! - `idle_timeout`: between two requests, and for a client to take what was answered.
+//! - `connect_timeout`: to connect to a server. Then the next one is tried; 504 after the last.
+//! - `response_timeout`: from the last piece of a request to the header of the response. Then
+//!   504, or 408 if it is the client's body that does not come. The same time is given to each
+//!   further piece of the response, and to the client to take it; then the connection is closed.
+//! - `shutdown_timeout`: for requests in flight when the gateway stops.
+//!
+//! A connection looks at its deadlines as often as its shortest timeout asks for, not for each
+//! request: that costs a request nothing but to note what it waits for.
 //!
 //! # What holds a limit
 //!
 //! A request is decided before its body is read. It holds its places under concurrency limits
 //! until its response has been handed over to the client's socket, or the client has gone.
-//! A refusal is 429 with a problem body, and leaves the connection open.
+//! A refusal is 429 with a problem body, and leaves the connection open; a delay that a limit
+//! imposes is waited out first, and given back if the client goes away meanwhile.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use tidegate::SystemClock;
+//! use tidegate_gateway::{Gateway, TokioTimer};
+//! use tidegate_node::Node;
+//!
+//! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
+//! let policy = tidegate_policy::parse("policy.yaml", tidegate_policy::DEFAULT)?.policy;
+//! let config = policy.gateway.clone().ok_or("the policy has no gateway")?;
+//! let clock = Arc::new(SystemClock::new());
+//! let node = Node::new(policy, clock.clone())?;
+//! let gateway = Gateway::bind(&config, node, Arc::new(TokioTimer::new(clock)))?;
+//! println!("listening on {:?}", gateway.local_addrs());
+//! gateway.run(std::future::pending()).await?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod answer;
 mod body;

@@ -1,11 +1,12 @@
 //! A decision as response headers.
 //!
-//! | field | says | of |
-//! |---|---|---|
-//! | `RateLimit-Policy` | the quota: `q` permits per `w` seconds | every limit that was asked |
-//! | `RateLimit` | the burst: `r` permits are there now, more come in `t` seconds | the limit that is told |
-//! | `Retry-After` | when a refused request may come again | the limit that is told |
-//! | `X-RateLimit-Limit`, `-Remaining`, `-Reset` | the burst, what is left of it, seconds until it is whole | the limit that is told |
+//! - `RateLimit-Policy` says the quota of every limit that was asked: `q` permits per `w`
+//!   seconds.
+//! - `RateLimit` speaks of the burst of the limit that is told: `r` permits are there now, more
+//!   come in `t` seconds.
+//! - `Retry-After` says when a refused request may come again.
+//! - `X-RateLimit-Limit`, `-Remaining` and `-Reset` speak of the burst as well: how large it is,
+//!   what is left of it, and the seconds until it is whole.
 //!
 //! The first two are of draft-ietf-httpapi-ratelimit-headers-10. Which limit is told is the
 //! node's to say: of a refusal the one with the longest wait, else the one with the least left.

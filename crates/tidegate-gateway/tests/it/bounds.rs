@@ -156,7 +156,9 @@ async fn a_client_that_does_not_send_its_body_is_408() {
     client
         .send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf")
         .await;
-    assert_eq!(client.message().await.status(), 408);
+    let answer = client.message().await;
+    assert_eq!(answer.status(), 408);
+    assert_eq!(answer.get("connection").unwrap(), "close");
     assert!(client.closes_quietly().await);
     assert_eq!(gateway.counters().upstream_timeouts, 0);
 }

@@ -122,6 +122,21 @@ async fn what_a_trusted_proxy_says_stays_and_the_proxy_is_appended() {
     assert_eq!(seen.get("forwarded").unwrap(), "for=192.0.2.1");
 }
 
+/// CGI and its heirs read `-` and `_` in a field's name alike.
+#[tokio::test]
+async fn claims_with_underscores_are_nobodys() {
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nX_Forwarded_For: 6.6.6.6\r\n\
+                   X-Forwarded_Proto: https\r\nX_Real-IP: 6.6.6.6\r\nX_Stays: 1\r\n\r\n";
+    for gateway in ["", TRUST_LOOPBACK] {
+        let seen = forwarded(request, gateway).await;
+        for field in ["x_forwarded_for", "x-forwarded_proto", "x_real-ip"] {
+            assert_eq!(seen.get(field), None, "{field}");
+        }
+        assert_eq!(seen.get("x_stays").unwrap(), "1");
+        assert_eq!(seen.get("x-forwarded-proto").unwrap(), "http");
+    }
+}
+
 #[tokio::test]
 async fn clients_are_told_apart_through_trusted_proxies_only() {
     let limits = "  per-client:\n    rate: 1/h\n    key: [client_ip]";

@@ -313,6 +313,12 @@ async fn a_delay_is_waited_out_on_the_nodes_time() {
     clock.set(at);
     ring.send(()).unwrap();
     assert_eq!(first.message().await.status(), 200);
+    // What has been waited for stays paid for.
+    first.send("GET /3 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let (next, ring) = soon(asked.recv()).await.unwrap();
+    assert_eq!(next.since(at), Duration::from_secs(1));
+    ring.send(()).unwrap();
+    assert_eq!(first.message().await.status(), 200);
 }
 
 #[tokio::test]

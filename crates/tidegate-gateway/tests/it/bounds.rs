@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::gateway::Running;
 use crate::upstream::{OK, Upstream};
 
+// shows: H1 (a bound on what a request costs)
 #[tokio::test]
 async fn a_header_of_a_megabyte_is_431() {
     let mut upstream = Upstream::answering(OK).await;

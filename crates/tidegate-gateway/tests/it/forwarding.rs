@@ -49,6 +49,7 @@ async fn an_absolute_target_wins_over_host() {
     assert_eq!(seen.get("x-forwarded-host").unwrap(), "shop.example:81");
 }
 
+// shows: D1 (HTTP/1.1 to fixed servers)
 #[tokio::test]
 async fn fields_of_one_hop_end_here_in_both_directions() {
     let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\n\
@@ -137,6 +138,7 @@ async fn claims_with_underscores_are_nobodys() {
     }
 }
 
+// shows: A5 (HTTP parts)
 #[tokio::test]
 async fn clients_are_told_apart_through_trusted_proxies_only() {
     let limits = "  per-client:\n    rate: 1/h\n    key: [client_ip]";

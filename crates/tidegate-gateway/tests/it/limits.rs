@@ -30,6 +30,7 @@ impl Timer for ManualTimer {
     }
 }
 
+// shows: A8 (reject), D4 (RateLimit and Retry-After)
 #[tokio::test]
 async fn a_refusal_says_which_limit_and_when_and_keeps_the_connection() {
     let mut upstream = Upstream::answering(OK).await;
@@ -81,6 +82,7 @@ async fn a_refusal_says_which_limit_and_when_and_keeps_the_connection() {
     assert_eq!(counters.responses, [0, 1, 0, 3, 0]);
 }
 
+// shows: D4 (X-RateLimit)
 #[tokio::test]
 async fn fields_are_as_the_policy_says() {
     let upstream = Upstream::answering(OK).await;
@@ -209,6 +211,7 @@ async fn slow_upstream() -> (Upstream, mpsc::UnboundedReceiver<oneshot::Sender<(
     (upstream, started)
 }
 
+// shows: A2 (refusing)
 #[tokio::test]
 async fn a_place_is_held_until_the_body_has_ended() {
     let (upstream, mut started) = slow_upstream().await;
@@ -249,6 +252,7 @@ async fn enters(client: &mut Wire) {
     .await;
 }
 
+// shows: A2 (refusing)
 #[tokio::test]
 async fn a_client_that_goes_away_within_a_body_gives_its_place_back() {
     let (upstream, mut started) = slow_upstream().await;
@@ -294,6 +298,7 @@ async fn a_client_that_goes_away_before_the_answer_gives_its_place_back() {
     enters(&mut outside).await;
 }
 
+// shows: B6 (local)
 #[tokio::test]
 async fn a_delay_is_waited_out_on_the_nodes_time() {
     let mut upstream = Upstream::answering(OK).await;

@@ -28,6 +28,7 @@ async fn held_upstream() -> (Upstream, mpsc::UnboundedReceiver<oneshot::Sender<(
     (upstream, held)
 }
 
+// shows: H2 (requests in flight at a stop)
 #[tokio::test]
 async fn requests_in_flight_end_and_idle_connections_close() {
     let (upstream, mut held) = held_upstream().await;

@@ -34,6 +34,7 @@ async fn a_server_that_is_not_there_is_502() {
     );
 }
 
+// shows: D1 (HTTP/1.1 to fixed servers)
 #[tokio::test]
 async fn servers_take_turns_and_one_that_is_down_is_passed_over() {
     let servers = ["1", "2"].map(|name| {
@@ -181,6 +182,7 @@ async fn connections_to_a_server_are_used_again() {
 
 /// The server closes a connection while it rests in the pool: no request may be lost to that,
 /// not even one that must not be sent twice.
+// shows: D1 (HTTP/1.1 to fixed servers)
 #[tokio::test]
 async fn a_stale_pooled_connection_loses_no_request() {
     let mut upstream = Upstream::start(|mut served| async move {

@@ -134,7 +134,8 @@ impl<C: Clock> KeyedLimiter<C> {
     /// Gives back what was taken. Without effect where the key has been forgotten meanwhile.
     ///
     /// # Errors
-    /// The receipt, where it is of another limiter.
+    /// The receipt, where it is of another limiter, or of this one before another kind of limit, or
+    /// room for many more or fewer keys, was set.
     pub fn give_back(&self, receipt: Receipt) -> Result<(), Receipt> {
         self.limit.give_back(receipt, self.clock.now())
     }

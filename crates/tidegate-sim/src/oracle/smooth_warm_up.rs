@@ -282,7 +282,7 @@ impl Oracle for SmoothWarmUpOracle {
         at.resync(rate, now);
         // A unit is 1/den of a permit; `interval` is den/num nanoseconds.
         let units_per_permit = &rate.interval * &rate.units_per_nano;
-        let tolerance = to_u64(&(&at.stored_slack / units_per_permit).ceil()) + 1;
+        let tolerance = to_u64(&(&at.stored_slack / units_per_permit).ceil()).saturating_add(1);
         let (debt, close) = (&self.next_free - at.now(now), self.tolerance());
         let stored = to_u64(&at.stored);
         let least = if debt > -close.clone() {

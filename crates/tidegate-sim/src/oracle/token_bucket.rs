@@ -46,6 +46,11 @@ impl TokenBucketOracle {
         self.latest = self.latest.max(now);
     }
 
+    /// By how many permits (rounded up) more has been taken than there was.
+    pub fn overdrawn(&self, now: u64) -> u64 {
+        saturated(ceil_div((-self.level_at(now)).max(0), self.period))
+    }
+
     /// The same bucket under another quota: what is in use stays in use.
     pub fn change(&mut self, quota: Quota, now: u64) {
         self.advance(now);

@@ -157,7 +157,7 @@ fn strict() -> BoxedStrategy<Algorithm> {
 proptest! {
     #![proptest_config(cases(500))]
 
-    // proves: F4 (token bucket, also to a wider state)
+    // proves: F4 (token bucket)
     #[test]
     fn a_changed_token_bucket_keeps_what_was_used(story in story(strategy::token_bucket())) {
         token_bucket_follows(&story)?;
@@ -172,7 +172,10 @@ proptest! {
     // proves: F4 (concurrency)
     #[test]
     fn a_changed_concurrency_limit_keeps_who_is_inside(
-        changes in prop::collection::vec((0..10_u64, prop::collection::vec((0..6_u64, any::<usize>()), 0..10)), 1..6),
+        changes in prop::collection::vec(
+            (0..10_u64, prop::collection::vec((0..6_u64, any::<usize>()), 0..10)),
+            1..6,
+        ),
     ) {
         let mut limit = keyed(&Algorithm::Concurrency { max: 3 }, 10);
         let mut oracle = ConcurrencyOracle::new(3);
@@ -220,7 +223,7 @@ proptest! {
         }
     }
 
-    // proves: F4 (rounding, meter by meter)
+    // proves: F4 (rounding)
     #[test]
     fn usage_passes_from_meter_to_meter_and_grows_by_less_than_a_permit(
         from in strategy::quota(),

@@ -4,8 +4,12 @@
 mod agree;
 mod door;
 
+mod all_or_nothing;
 mod bound;
 mod change;
+mod eviction;
+mod faults;
+mod give_back;
 mod guava;
 mod rates;
 mod time;

@@ -10,6 +10,7 @@
 //! At the bound, a new key takes the place of one among those near it: a drained one if there is
 //! one, else the one that gives away fewest permits, never one that holds a guard.
 
+mod overflow;
 mod room;
 mod stats;
 mod succession;
@@ -18,6 +19,7 @@ use core::sync::atomic::AtomicBool;
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
+pub(super) use self::overflow::Overflow;
 use self::room::Room;
 use self::stats::Counts;
 pub use self::stats::StoreStats;
@@ -186,13 +188,18 @@ impl<M: Meter> Keyed<M> {
     pub fn peek(&self, meter: &Registered<M>, key: KeyHash, now: Timestamp, ask: &Ask) -> Decision {
         self.prepare(key, now);
         let (mut shard, counted) = self.enter(key, now);
-        let decision = match shard.find(key) {
-            Err(_) => peek(&meter.meter, &meter.meter.fresh(counted), counted, ask),
-            Ok(at) => {
-                let slot = shard.slot_mut(at);
-                self.bring_up(slot, meter, counted);
-                peek(&meter.meter, &slot.state, counted, ask)
+        let slot = match shard.find(key) {
+            Ok(at) => Some(shard.slot_mut(at)),
+            Err(_) if shard.overflow_has(key) || !self.has_room(&shard, key, counted) => {
+                shard.overflow.as_deref_mut().map(|shared| &mut shared.slot)
             }
+            Err(_) => None,
+        };
+        let decision = if let Some(slot) = slot {
+            self.bring_up(slot, meter, counted);
+            peek(&meter.meter, &slot.state, counted, ask)
+        } else {
+            peek(&meter.meter, &meter.meter.fresh(counted), counted, ask)
         };
         decision.told_behind(counted.since(now))
     }
@@ -220,6 +227,9 @@ impl<M: Meter> Keyed<M> {
             let change = plan.change.filter(|_| agreed)?;
             let taken = meter.meter.commit(&mut slot.state, change);
             return Some(Receipt::new(taken, key, self.id, false));
+        }
+        if shard.overflow_has(key) {
+            return self.hold_overflow(&mut shard, meter, key, now, ask, rest);
         }
         let fresh = meter.meter.fresh(now);
         let plan = meter.meter.plan(&fresh, now, ask);
@@ -265,32 +275,6 @@ impl<M: Meter> Keyed<M> {
         taken.map(|taken| Receipt::new(taken, key, self.id, false))
     }
 
-    fn hold_overflow(
-        &self,
-        shard: &mut Shard<M::State>,
-        meter: &Registered<M>,
-        key: KeyHash,
-        now: Timestamp,
-        ask: &Ask,
-        mut rest: impl FnMut(Decision) -> bool,
-    ) -> Option<Receipt> {
-        self.counts.overflowed.fetch_add(1, Ordering::Relaxed);
-        let slot = shard.overflow.get_or_insert_with(|| {
-            let mut slot = Slot {
-                state: meter.meter.fresh(now),
-                ..Slot::default()
-            };
-            slot.set_meter(meter.id);
-            Box::new(slot)
-        });
-        self.bring_up(slot, meter, now);
-        let plan = meter.meter.plan(&slot.state, now, ask);
-        let agreed = rest(plan.decision);
-        let change = plan.change.filter(|_| agreed)?;
-        let taken = meter.meter.commit(&mut slot.state, change);
-        Some(Receipt::new(taken, key, self.id, true))
-    }
-
     /// Gives back what one check took. A receipt of another store comes back.
     ///
     /// # Errors
@@ -307,7 +291,10 @@ impl<M: Meter> Keyed<M> {
         self.prepare(receipt.key(), now);
         let (mut shard, now) = self.enter(receipt.key(), now);
         let slot = if receipt.is_overflow() {
-            shard.overflow.as_deref_mut()
+            shard.overflow.as_deref_mut().map(|overflow| {
+                overflow.left(receipt.key());
+                &mut overflow.slot
+            })
         } else {
             shard.find(receipt.key()).ok().map(|at| shard.slot_mut(at))
         };

@@ -5,6 +5,7 @@
 //! nothing, ends at the first larger hash; growing is one pass from left to right; and removing
 //! shifts back what follows, without tombstones. An entry is hash and state and nothing else.
 
+use super::keyed::Overflow;
 use crate::Timestamp;
 use crate::key_hash::KeyHash;
 use crate::meter::State;
@@ -77,7 +78,7 @@ pub(super) struct Shard<S> {
     /// Whether the states of the store before this one have been taken over.
     pub(super) adopted: bool,
     /// Where keys meet that found no room among entries that must not be forgotten.
-    pub(super) overflow: Option<Box<Slot<S>>>,
+    pub(super) overflow: Option<Box<Overflow<S>>>,
 }
 
 impl<S: State> Shard<S> {
@@ -90,6 +91,12 @@ impl<S: State> Shard<S> {
             adopted: true,
             overflow: None,
         }
+    }
+
+    /// Whether a key has guards from the shared entry.
+    pub(super) fn overflow_has(&self, key: KeyHash) -> bool {
+        let shared = self.overflow.as_deref();
+        shared.is_some_and(|shared| shared.has_guards_of(key))
     }
 
     pub(super) const fn len(&self) -> usize {

@@ -3,7 +3,7 @@
 use super::Keyed;
 use crate::Timestamp;
 use crate::key_hash::KeyHash;
-use crate::meter::Meter;
+use crate::meter::{Meter, Used};
 use crate::store::shard::{Shard, Slot};
 use crate::sync::{AtomicUsize, Ordering};
 use std::sync::PoisonError;
@@ -46,6 +46,12 @@ impl<M: Meter> Keyed<M> {
         drop(place);
         self.victim(shard, key, now)
             .map_or(Room::None, Room::Victim)
+    }
+
+    /// Whether a new key would find room now.
+    pub(super) fn has_room(&self, shard: &Shard<M::State>, key: KeyHash, now: Timestamp) -> bool {
+        self.len.load(Ordering::Relaxed) < self.max_keys.load(Ordering::Relaxed)
+            || self.victim(shard, key, now).is_some()
     }
 
     /// Among the entries near a key: a drained one, or the one that gives away fewest permits.
@@ -117,9 +123,9 @@ impl<M: Meter> Keyed<M> {
     }
 }
 
-/// Whether nobody would notice if this state were forgotten: a new one permits no more, and no
-/// less either (a pay-later limit that has stored permits gives nothing away, but would lose them).
+/// Whether nobody would ever notice if this state were forgotten: nothing of it is in use, as with
+/// a new key. A pay-later limit whose new keys have nothing stored is never so: a key that is
+/// forgotten would begin to store anew.
 pub(super) fn is_new<M: Meter>(meter: &M, state: &M::State, now: Timestamp) -> bool {
-    meter.at_stake(state, now) == Some(0)
-        && meter.used(state, now) == meter.used(&meter.fresh(now), now)
+    meter.used(state, now) == Used::NOTHING && meter.used(&meter.fresh(now), now) == Used::NOTHING
 }

@@ -1,0 +1,121 @@
+//! What was told was not true.
+
+use tidegate::{Algorithm, Clock, Retry};
+
+use super::*;
+
+// shows: A1, B4
+#[test]
+fn bucket4j_88_a_wait_counts_what_has_dripped_in_already() {
+    let (limiter, clock) = timed(Quota::per_second(1).burst(4));
+    assert_eq!(pass(&limiter, 4), 4);
+    clock.advance(millis(200));
+    let wait = |permits| limiter.peek(&Ask::new(permits)).retry_after();
+    assert_eq!(wait(1), Some(millis(800)));
+    assert_eq!(wait(3), Some(millis(2_800)));
+    // Three each ten nanoseconds: the first is there after four, not three.
+    let (limiter, clock) = timed(Quota::new(3, Duration::from_nanos(10)));
+    assert_eq!(pass(&limiter, 4), 3);
+    let wait = limiter.peek(&Ask::ONE).retry_after().expect("a wait");
+    assert_eq!(wait, Duration::from_nanos(4));
+    clock.advance(wait);
+    assert!(limiter.check().is_allowed());
+}
+
+// shows: A8, D4
+#[test]
+fn traefik_8573_retry_after_zero_is_never_told() {
+    let limits = [
+        Algorithm::TokenBucket(Quota::per_second(3_000_000).burst(1)),
+        Algorithm::TokenBucket(Quota::new(1 << 40, Duration::from_nanos(1)).burst(1)),
+        Algorithm::FixedWindow {
+            permits: 1,
+            window: Duration::from_nanos(1),
+        },
+        Algorithm::SlidingLog {
+            permits: 1,
+            window: Duration::from_nanos(1),
+        },
+    ];
+    for algorithm in limits {
+        let (limiter, _) = timed(algorithm);
+        assert_eq!(pass(&limiter, 1), 1);
+        let wait = limiter.check().retry_after().expect("refused");
+        assert!(wait >= Duration::from_nanos(1), "{algorithm:?}");
+    }
+}
+
+// shows: B4
+#[test]
+fn dragonfly_1008_the_reset_is_not_off_by_one() {
+    let (limiter, clock) = timed(Quota::per_second(1).burst(2));
+    let decision = limiter.check_ask(&Ask::new(2));
+    assert_eq!(decision.reset_after, seconds(2));
+    clock.advance(seconds(2));
+    assert_eq!(limiter.peek(&Ask::ONE).remaining, 2);
+    assert_eq!(limiter.peek(&Ask::ONE).reset_after, Duration::ZERO);
+}
+
+// shows: B10
+#[test]
+fn resilience4j_1968_who_cannot_wait_long_enough_is_refused_at_once() {
+    let limits = [
+        Algorithm::TokenBucket(Quota::per_minute(1)),
+        Algorithm::FixedWindow {
+            permits: 1,
+            window: seconds(3_600),
+        },
+        Algorithm::SmoothBursty {
+            quota: Quota::per_minute(1),
+            max_debt: seconds(3_600),
+        },
+    ];
+    for algorithm in limits {
+        let (limiter, clock) = timed(algorithm);
+        assert!(limiter.acquire(&Ask::ONE).is_allowed());
+        let before = clock.now();
+        let refused = limiter.acquire_within(&Ask::ONE, seconds(5));
+        assert!(refused.is_denied());
+        assert_eq!(clock.now(), before, "without sleeping: {algorithm:?}");
+        // And it took nothing from who can wait.
+        let waited = limiter.acquire(&Ask::ONE);
+        assert!(waited.is_allowed());
+        assert!(clock.now().since(before) <= seconds(3_600));
+    }
+}
+
+// shows: B10
+#[test]
+fn guava_1754_who_waits_goes_on_in_the_order_of_coming_whatever_it_takes() {
+    let (limiter, _) = timed(Quota::per_second(10));
+    assert_eq!(pass(&limiter, 10), 10);
+    let sizes = [5, 1, 10, 1, 2];
+    let delays = sizes.map(|permits| {
+        let patient = Ask::new(permits).within(seconds(60));
+        limiter.check_ask(&patient).delay()
+    });
+    assert!(delays.is_sorted(), "{delays:?}");
+    assert_eq!(delays[4], millis(1_900));
+}
+
+// shows: A7
+#[test]
+fn a_request_that_never_fits_is_not_told_to_wait() {
+    for algorithm in [
+        Algorithm::TokenBucket(Quota::per_second(10)),
+        Algorithm::FixedWindow {
+            permits: 10,
+            window: seconds(1),
+        },
+        Algorithm::SlidingLog {
+            permits: 10,
+            window: seconds(1),
+        },
+    ] {
+        let (limiter, clock) = timed(algorithm);
+        let before = clock.now();
+        let refused = limiter.acquire(&Ask::new(11));
+        assert_eq!(refused.retry(), Some(Retry::Never));
+        assert_eq!(clock.now(), before);
+    }
+}

@@ -87,7 +87,6 @@ fn two_hundred_thousand_keys_in_room_for_twenty_thousand() {
 // shows: H1
 #[test]
 #[ignore = "long: ten million keys"]
-#[expect(clippy::print_stdout, reason = "its figures are what one looks for")]
 fn alone_ten_million_keys_in_room_for_a_million() {
     let before = resident();
     let (flood, store) = bounded(10_000_000, 1_000_000);

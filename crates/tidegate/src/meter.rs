@@ -4,7 +4,13 @@
 //! several limits can be planned before any of them is charged.
 
 mod fixed_window;
+mod interval_bucket;
+mod log;
+mod nginx;
+mod sentinel_warm_up;
+mod sliding_counter;
 mod sliding_log;
+mod sliding_window;
 mod smooth_bursty;
 mod smooth_warm_up;
 mod token_bucket;
@@ -14,7 +20,13 @@ use core::fmt::Debug;
 use core::hash::Hash;
 
 pub use self::fixed_window::{FixedWindow, Window};
-pub use self::sliding_log::{Log, SlidingLog};
+pub use self::interval_bucket::{IntervalBucket, Refilled};
+pub use self::log::Log;
+pub use self::nginx::{Excess, Nginx};
+pub use self::sentinel_warm_up::{SentinelWarmUp, Stored};
+pub use self::sliding_counter::{SlidingCounter, Windows};
+pub use self::sliding_log::SlidingLog;
+pub use self::sliding_window::SlidingWindow;
 pub use self::smooth_bursty::SmoothBursty;
 pub use self::smooth_warm_up::{SmoothWarmUp, Warmth};
 pub use self::token_bucket::{Tat, TokenBucket};

@@ -171,6 +171,17 @@ pub enum QuotaError {
     },
     /// A sliding log would have to remember more than [`crate::meter::SlidingLog::MAX_PERMITS`].
     LogTooLong(u64),
+    /// A sliding window of more than [`crate::meter::SlidingWindow::MAX_PARTS`] parts.
+    TooManyParts(u32),
+    /// A new key would have more than the burst.
+    InitialAboveBurst {
+        /// What a new key would have.
+        initial: u64,
+        /// The most that there is.
+        burst: u64,
+    },
+    /// nginx cuts rates to thousandths of a request per second, and this one to none.
+    RateCutToNothing,
     /// A cold factor outside 2 to [`crate::meter::SmoothWarmUp::MAX_COLD_FACTOR`].
     ColdFactor(u32),
     /// A concurrency limit where a rate was wanted: its permits have to come back, so it hands out
@@ -211,6 +222,20 @@ impl fmt::Display for QuotaError {
                 f,
                 "a sliding log of {n} permits would remember each of them: at most {}",
                 crate::meter::SlidingLog::MAX_PERMITS
+            ),
+            Self::TooManyParts(n) => write!(
+                f,
+                "a window of {n} parts: it has at most {}",
+                crate::meter::SlidingWindow::MAX_PARTS
+            ),
+            Self::InitialAboveBurst { initial, burst } => {
+                write!(
+                    f,
+                    "{initial} initial permits are more than the burst of {burst}"
+                )
+            }
+            Self::RateCutToNothing => f.write_str(
+                "nginx counts in thousandths of a request per second: this rate is none",
             ),
             Self::ColdFactor(n) => write!(
                 f,

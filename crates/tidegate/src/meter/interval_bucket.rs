@@ -1,0 +1,187 @@
+//! Token bucket that is refilled by whole periods.
+
+use core::time::Duration;
+
+use super::{Meter, Plan, State, Taken, Used};
+use crate::time::nanos;
+use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
+
+/// A bucket of `burst` permits to which `permits` come at once at the end of each period.
+///
+/// Periods begin with the first permit that is taken from a full bucket, or, aligned, at the
+/// multiples of the period since the epoch. In every interval of length *t* at most `burst +
+/// permits * (floor(t / period) + 1)` permits. A caller that offers to wait reserves.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IntervalBucket {
+    permits: u64,
+    period: u64,
+    burst: u64,
+    initial: u64,
+    aligned: bool,
+}
+
+/// The state: permits in use (more than the burst, where some are reserved), and since when the
+/// current period runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refilled {
+    used: u64,
+    since: u64,
+}
+
+impl IntervalBucket {
+    /// A bucket of this quota; a new key has `initial` permits (at most the burst).
+    ///
+    /// # Errors
+    /// [`QuotaError`] where the numbers make no limit.
+    pub fn new(quota: Quota, initial: u64, aligned: bool) -> Result<Self, QuotaError> {
+        quota.rate()?;
+        let burst = quota.burst_permits();
+        if initial > burst {
+            return Err(QuotaError::InitialAboveBurst { initial, burst });
+        }
+        let (permits, period) = (quota.permits(), nanos(quota.period()));
+        Ok(Self {
+            permits,
+            period,
+            burst,
+            initial,
+            aligned,
+        })
+    }
+
+    fn start_of(&self, now: Timestamp) -> u64 {
+        let now = now.as_nanos();
+        if self.aligned {
+            now - now % self.period
+        } else {
+            now
+        }
+    }
+
+    /// The state at `now`, with the periods that are over refilled.
+    fn at(&self, state: Refilled, now: Timestamp) -> Refilled {
+        let periods = now.as_nanos().saturating_sub(state.since) / self.period;
+        let used = state
+            .used
+            .saturating_sub(self.permits.saturating_mul(periods));
+        if used == 0 {
+            return Refilled {
+                used,
+                since: self.start_of(now).max(state.since),
+            };
+        }
+        Refilled {
+            used,
+            since: state.since + periods * self.period,
+        }
+    }
+
+    /// Nanoseconds until `permits` of those in use have come back.
+    fn until_back(&self, state: Refilled, permits: u64, now: Timestamp) -> u64 {
+        let periods = permits.div_ceil(self.permits.max(1));
+        let at = state
+            .since
+            .saturating_add(periods.saturating_mul(self.period));
+        if permits == 0 {
+            0
+        } else {
+            at.saturating_sub(now.as_nanos())
+        }
+    }
+}
+
+impl Meter for IntervalBucket {
+    type State = Refilled;
+    type Change = (Refilled, u64);
+
+    fn fresh(&self, now: Timestamp) -> Refilled {
+        Refilled {
+            used: self.burst - self.initial,
+            since: self.start_of(now),
+        }
+    }
+
+    fn plan(&self, state: &Refilled, now: Timestamp, ask: &Ask) -> Plan<(Refilled, u64)> {
+        let mut state = self.at(*state, now);
+        let permits = ask.permits();
+        let over = state
+            .used
+            .saturating_add(permits)
+            .saturating_sub(self.burst);
+        let wait = self.until_back(state, over, now);
+        let verdict = if permits == 0 {
+            Verdict::Allowed {
+                delay: Duration::ZERO,
+            }
+        } else if permits > self.burst {
+            Verdict::Denied {
+                retry: Retry::Never,
+            }
+        } else if wait <= ask.max_delay_nanos() {
+            state.used += permits;
+            Verdict::Allowed {
+                delay: Duration::from_nanos(wait),
+            }
+        } else {
+            let wait = Duration::from_nanos(wait - ask.max_delay_nanos());
+            Verdict::Denied {
+                retry: Retry::After(wait),
+            }
+        };
+        let decision = Decision {
+            verdict,
+            limit: self.burst,
+            remaining: self.burst.saturating_sub(state.used),
+            reset_after: Duration::from_nanos(self.until_back(state, state.used, now)),
+        };
+        let allowed = decision.is_allowed();
+        Plan {
+            decision,
+            change: (allowed && permits > 0).then_some((state, permits)),
+        }
+    }
+
+    fn commit(&self, state: &mut Refilled, (new, permits): (Refilled, u64)) -> Taken {
+        *state = new;
+        Taken {
+            permits,
+            at: Timestamp::EPOCH,
+            detail: 0,
+        }
+    }
+
+    fn undo(&self, state: &mut Refilled, taken: &Taken, now: Timestamp) {
+        *state = self.at(*state, now);
+        state.used = state.used.saturating_sub(taken.permits);
+    }
+
+    fn used(&self, state: &Refilled, now: Timestamp) -> Used {
+        Used::permits(self.at(*state, now).used)
+    }
+
+    fn assume(&self, used: Used, now: Timestamp) -> Refilled {
+        let used = used.permits_ceil().min(2 * Quota::MAX_PERMITS);
+        Refilled {
+            used,
+            since: self.start_of(now),
+        }
+    }
+
+    fn migrate(&self, new: &Self, state: &mut Refilled, now: Timestamp) {
+        let mut at = self.at(*state, now);
+        if new.aligned {
+            at.since = new.start_of(now);
+        }
+        *state = at;
+    }
+
+    fn at_stake(&self, state: &Refilled, now: Timestamp) -> Option<u64> {
+        let fresh = self.burst - self.initial;
+        Some(self.at(*state, now).used.saturating_sub(fresh))
+    }
+}
+
+impl State for Refilled {
+    #[cfg(feature = "std")]
+    type Cell = crate::store::MutexCell<Self>;
+}

@@ -1,0 +1,245 @@
+//! Sentinel's warm-up: a limit that is a third of itself after rest.
+//!
+//! `com.alibaba.csp.sentinel...WarmUpController`. Tokens are stored while the resource is little
+//! asked; each whole second they are filled, and what passed in the second before is taken out.
+//! The more are stored above a warning line, the fewer requests pass. The rate in use is what the
+//! last two half-seconds passed. For rules that come from Sentinel; a `smooth_warm_up` is exact.
+//!
+//! What Sentinel gets wrong is not kept: a limit below the cold factor, which there never lets
+//! anybody through, lets one through when nobody else was.
+
+use core::time::Duration;
+
+use super::{Meter, Plan, State, Taken, Used};
+use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
+
+const SECOND: u64 = 1_000_000_000;
+const HALF: u64 = SECOND / 2;
+/// Half-seconds that are looked ahead for when a refused request would pass: after two of them
+/// nothing counts as passing any more.
+const LOOK_AHEAD: u64 = 4;
+
+/// So many a second when warm, reached over `warm_up` from `cold_factor` times fewer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SentinelWarmUp {
+    count: u64,
+    warm_up_seconds: u32,
+    cold_factor: u32,
+}
+
+/// The state: stored tokens, and what passed of late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stored {
+    tokens: u64,
+    /// The second at which they were last filled, plus 1; 0 is never.
+    filled: u64,
+    /// The last half-second in which any passed, how many, and how many in the one before.
+    half: u64,
+    in_half: u64,
+    in_half_before: u64,
+    /// The last second in which any passed, how many, and how many in the one before.
+    second: u64,
+    in_second: u64,
+    in_second_before: u64,
+}
+
+impl SentinelWarmUp {
+    /// `count` a second; `warm_up_seconds` and `cold_factor` as Sentinel's (10 and 3).
+    ///
+    /// # Errors
+    /// [`QuotaError`] where the numbers make no limit.
+    pub fn new(count: u64, warm_up_seconds: u32, cold_factor: u32) -> Result<Self, QuotaError> {
+        if count > Quota::MAX_PERMITS >> 8 {
+            return Err(QuotaError::TooManyPermits(count));
+        }
+        if !(2..=super::SmoothWarmUp::MAX_COLD_FACTOR).contains(&cold_factor) {
+            return Err(QuotaError::ColdFactor(cold_factor));
+        }
+        if warm_up_seconds == 0 || u64::from(warm_up_seconds) > Quota::MAX_PERIOD.as_secs() {
+            let warm_up = Duration::from_secs(u64::from(warm_up_seconds));
+            return Err(QuotaError::WarmUp(warm_up));
+        }
+        Ok(Self {
+            count,
+            warm_up_seconds,
+            cold_factor,
+        })
+    }
+
+    /// Tokens above which the limit is not warm.
+    fn warning(&self) -> u64 {
+        self.count * u64::from(self.warm_up_seconds) / u64::from(self.cold_factor - 1)
+    }
+
+    fn most(&self) -> u64 {
+        let whole = 2 * self.count * u64::from(self.warm_up_seconds);
+        self.warning() + whole / (1 + u64::from(self.cold_factor))
+    }
+
+    /// The state at `now`: what passed has aged, and a new second has filled.
+    fn at(&self, mut state: Stored, now: Timestamp) -> Stored {
+        let (half, second) = (now.as_nanos() / HALF, now.as_nanos() / SECOND);
+        match half.saturating_sub(state.half) {
+            0 => {}
+            1 => (state.in_half_before, state.in_half) = (state.in_half, 0),
+            _ => (state.in_half_before, state.in_half) = (0, 0),
+        }
+        match second.saturating_sub(state.second) {
+            0 => {}
+            1 => (state.in_second_before, state.in_second) = (state.in_second, 0),
+            _ => (state.in_second_before, state.in_second) = (0, 0),
+        }
+        state.half = state.half.max(half);
+        state.second = state.second.max(second);
+        self.fill(&mut state, second);
+        state
+    }
+
+    /// Fills for the seconds since the last time, and takes out what the last second passed.
+    fn fill(&self, state: &mut Stored, second: u64) {
+        if state.filled > second {
+            return;
+        }
+        let seconds = if state.filled == 0 {
+            u64::MAX
+        } else {
+            second + 1 - state.filled
+        };
+        let filled = state
+            .tokens
+            .saturating_add(self.count.saturating_mul(seconds));
+        let cold = self.count / u64::from(self.cold_factor);
+        let warning = self.warning();
+        let fills = state.filled == 0
+            || state.tokens < warning
+            || (state.tokens > warning && state.in_second_before < cold);
+        if fills {
+            state.tokens = filled.min(self.most());
+        }
+        state.tokens = state.tokens.saturating_sub(state.in_second_before);
+        state.filled = second + 1;
+    }
+
+    /// How many a second may pass just now; at least one, unless none ever may.
+    fn allowed(&self, state: &Stored) -> u64 {
+        let (warning, most) = (self.warning(), self.most());
+        if self.count == 0 || state.tokens < warning || most == warning {
+            return self.count;
+        }
+        let count = self.count as f64;
+        let slope = f64::from(self.cold_factor - 1) / count / (most - warning) as f64;
+        let above = (state.tokens - warning) as f64;
+        let warm = (1.0 / (above * slope + 1.0 / count)).next_up();
+        (warm as u64).clamp(1, self.count)
+    }
+
+    fn passing(state: &Stored) -> u64 {
+        state.in_half + state.in_half_before
+    }
+
+    /// When `permits` pass if nobody else comes: at the start of one of the next half-seconds.
+    fn until_fits(&self, state: Stored, permits: u64, now: Timestamp) -> Option<Duration> {
+        let half = now.as_nanos() / HALF;
+        (1..=LOOK_AHEAD).find_map(|ahead| {
+            let then = Timestamp::from_nanos((half + ahead) * HALF);
+            let state = self.at(state, then);
+            (Self::passing(&state) + permits <= self.allowed(&state)).then(|| then.since(now))
+        })
+    }
+}
+
+impl Meter for SentinelWarmUp {
+    type State = Stored;
+    type Change = (Stored, u64);
+
+    fn fresh(&self, _now: Timestamp) -> Stored {
+        Stored::default()
+    }
+
+    fn plan(&self, state: &Stored, now: Timestamp, ask: &Ask) -> Plan<(Stored, u64)> {
+        let mut state = self.at(*state, now);
+        let allowed = self.allowed(&state);
+        let permits = ask.permits();
+        let fits = permits == 0 || Self::passing(&state).saturating_add(permits) <= allowed;
+        let verdict = if fits {
+            state.in_half += permits;
+            state.in_second += permits;
+            Verdict::Allowed {
+                delay: Duration::ZERO,
+            }
+        } else if permits > self.count {
+            Verdict::Denied {
+                retry: Retry::Never,
+            }
+        } else {
+            // What is asked for may be more than a cold limit lets through at once: then the
+            // next second is when more may be known.
+            let second = Duration::from_nanos(SECOND - now.as_nanos() % SECOND);
+            let wait = self.until_fits(state, permits, now).unwrap_or(second);
+            Verdict::Denied {
+                retry: Retry::After(wait),
+            }
+        };
+        let passing = Self::passing(&state);
+        let ages = Duration::from_nanos(2 * HALF - now.as_nanos() % HALF);
+        let decision = Decision {
+            verdict,
+            limit: self.count,
+            remaining: allowed.saturating_sub(passing),
+            reset_after: if passing == 0 { Duration::ZERO } else { ages },
+        };
+        Plan {
+            decision,
+            change: (fits && permits > 0).then_some((state, permits)),
+        }
+    }
+
+    fn commit(&self, state: &mut Stored, (new, permits): (Stored, u64)) -> Taken {
+        *state = new;
+        Taken {
+            permits,
+            at: Timestamp::EPOCH,
+            detail: new.half,
+        }
+    }
+
+    fn undo(&self, state: &mut Stored, taken: &Taken, now: Timestamp) {
+        *state = self.at(*state, now);
+        if taken.detail == state.half {
+            state.in_half = state.in_half.saturating_sub(taken.permits);
+        } else if taken.detail + 1 == state.half {
+            state.in_half_before = state.in_half_before.saturating_sub(taken.permits);
+        }
+        if taken.detail / 2 == state.second {
+            state.in_second = state.in_second.saturating_sub(taken.permits);
+        } else if taken.detail / 2 + 1 == state.second {
+            state.in_second_before = state.in_second_before.saturating_sub(taken.permits);
+        }
+    }
+
+    fn used(&self, state: &Stored, now: Timestamp) -> Used {
+        Used::permits(Self::passing(&self.at(*state, now)))
+    }
+
+    fn assume(&self, used: Used, now: Timestamp) -> Stored {
+        let mut state = self.at(Stored::default(), now);
+        state.in_half = used.permits_ceil().min(Quota::MAX_PERMITS);
+        state.in_second = state.in_half;
+        state
+    }
+
+    fn migrate(&self, new: &Self, state: &mut Stored, now: Timestamp) {
+        *state = self.at(*state, now);
+        state.tokens = state.tokens.min(new.most());
+    }
+
+    fn at_stake(&self, state: &Stored, now: Timestamp) -> Option<u64> {
+        // A fresh key is cold: only what passed just now would be forgotten.
+        Some(Self::passing(&self.at(*state, now)))
+    }
+}
+
+impl State for Stored {
+    #[cfg(feature = "std")]
+    type Cell = crate::store::MutexCell<Self>;
+}

@@ -1,0 +1,174 @@
+//! Sliding window of n parts: what each part of the window admitted is counted.
+
+use core::num::NonZeroU32;
+use core::time::Duration;
+
+use super::log::{Append, Log};
+use super::{Meter, Plan, Taken, Used};
+use crate::time::nanos;
+use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
+
+/// At most `permits` in every window of this length, whenever it starts: the current part and
+/// the `parts` before it are counted, and together they cover any window.
+///
+/// The price: a limit that is always asked for more lets `permits` pass in a window and a part,
+/// not in a window. Memory is at most 16 bytes * (`parts` + 1) per key. Parts are aligned to the
+/// epoch and may be any fraction of a nanosecond: the part at time *t* is the whole of `t * parts
+/// / window`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SlidingWindow {
+    permits: u64,
+    window: u64,
+    parts: u32,
+}
+
+impl SlidingWindow {
+    /// The most parts of a window.
+    pub const MAX_PARTS: u32 = 1_000;
+
+    /// `permits` in every window of this length, counted in so many parts.
+    ///
+    /// # Errors
+    /// [`QuotaError`] where the numbers make no limit.
+    pub fn new(permits: u64, window: Duration, parts: NonZeroU32) -> Result<Self, QuotaError> {
+        Quota::new(permits, window).rate()?;
+        if parts.get() > Self::MAX_PARTS {
+            return Err(QuotaError::TooManyParts(parts.get()));
+        }
+        Ok(Self {
+            permits,
+            window: nanos(window),
+            parts: parts.get(),
+        })
+    }
+
+    /// The part at `now`; a clock that stepped back stays in the part that it had reached.
+    fn part(&self, log: &Log, now: Timestamp) -> u64 {
+        log.last_tick()
+            .unwrap_or(0)
+            .max(self.part_at(now.as_nanos()))
+    }
+
+    fn part_at(&self, nanos: u64) -> u64 {
+        // At most 2^62 * 1,000 / 1.
+        narrow(u128::from(nanos) * u128::from(self.parts) / u128::from(self.window))
+    }
+
+    /// The first nanosecond of a part.
+    fn start_of(&self, part: u64) -> u64 {
+        narrow((u128::from(part) * u128::from(self.window)).div_ceil(u128::from(self.parts)))
+    }
+
+    /// Parts that a permit counts for: its own, and all that a window has.
+    fn span(&self) -> u64 {
+        u64::from(self.parts) + 1
+    }
+}
+
+fn narrow(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+impl Meter for SlidingWindow {
+    type State = Log;
+    type Change = Append;
+
+    fn fresh(&self, _now: Timestamp) -> Log {
+        Log::default()
+    }
+
+    fn plan(&self, log: &Log, now: Timestamp, ask: &Ask) -> Plan<Append> {
+        let tick = self.part(log, now);
+        let left = log.left(self.span(), tick);
+        let gone = log.total_before(left);
+        let used = log.total() - gone;
+        let permits = ask.permits();
+        let leaves = |part: u64| {
+            let at = self.start_of(part.saturating_add(self.span()));
+            Duration::from_nanos(at.saturating_sub(now.as_nanos()))
+        };
+        let free = self.permits.saturating_sub(used);
+        let verdict = if permits <= free || permits == 0 {
+            Verdict::Allowed {
+                delay: Duration::ZERO,
+            }
+        } else if permits > self.permits {
+            Verdict::Denied {
+                retry: Retry::Never,
+            }
+        } else {
+            let enough = log.tick_of(gone + used + permits - self.permits);
+            Verdict::Denied {
+                retry: Retry::After(leaves(enough.unwrap_or(tick))),
+            }
+        };
+        let allowed = matches!(verdict, Verdict::Allowed { .. });
+        let change = (allowed && permits > 0).then_some(Append {
+            left,
+            tick,
+            permits,
+        });
+        let last = if change.is_some() {
+            Some(tick)
+        } else {
+            log.last_tick()
+        };
+        let used = used + change.map_or(0, |append| append.permits);
+        let decision = Decision {
+            verdict,
+            limit: self.permits,
+            remaining: self.permits.saturating_sub(used),
+            reset_after: last.filter(|_| used > 0).map_or(Duration::ZERO, leaves),
+        };
+        Plan { decision, change }
+    }
+
+    fn commit(&self, log: &mut Log, append: Append) -> Taken {
+        log.append(append);
+        // The part itself, so that undoing needs no time that a changed window would misplace.
+        Taken {
+            permits: append.permits,
+            at: Timestamp::EPOCH,
+            detail: append.tick,
+        }
+    }
+
+    fn undo(&self, log: &mut Log, taken: &Taken, _now: Timestamp) {
+        log.take_out(taken.detail, taken.permits);
+    }
+
+    fn used(&self, log: &Log, now: Timestamp) -> Used {
+        let left = log.left(self.span(), self.part(log, now));
+        Used::permits(log.total() - log.total_before(left))
+    }
+
+    fn assume(&self, used: Used, now: Timestamp) -> Log {
+        // When each was taken is not known; counted from now on none leaves too early.
+        let permits = used.permits_ceil().min(2 * Quota::MAX_PERMITS);
+        Log::of(self.part_at(now.as_nanos()), permits)
+    }
+
+    fn migrate(&self, new: &Self, log: &mut Log, now: Timestamp) {
+        let tick = self.part(log, now);
+        log.forget(log.left(self.span(), tick));
+        let mut moved = Log::default();
+        for (part, permits) in log.permits() {
+            // As late as they can have been taken: none leaves too early.
+            let latest = self
+                .start_of(part + 1)
+                .saturating_sub(1)
+                .min(now.as_nanos());
+            let tick = new.part(&moved, Timestamp::from_nanos(latest));
+            moved.append(Append {
+                left: 0,
+                tick,
+                permits,
+            });
+        }
+        *log = moved;
+    }
+
+    fn at_stake(&self, log: &Log, now: Timestamp) -> Option<u64> {
+        Some(self.used(log, now).permits_ceil())
+    }
+}

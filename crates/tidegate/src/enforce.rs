@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use crate::gate::Concurrency;
 use crate::key_hash::KeyHash;
-use crate::meter::{FixedWindow, SlidingLog, SmoothBursty, SmoothWarmUp, Taken, TokenBucket};
+use crate::meter::{
+    FixedWindow, IntervalBucket, Nginx, SentinelWarmUp, SlidingCounter, SlidingLog, SlidingWindow,
+    SmoothBursty, SmoothWarmUp, Taken, TokenBucket,
+};
 use crate::store::{Drain, Keyed, OneKey, Registered, StoreStats};
 use crate::{Algorithm, Ask, Decision, Meter, QuotaError, Timestamp};
 
@@ -149,6 +152,11 @@ pub fn enforcers(algorithms: &[Algorithm], max_keys: usize) -> Result<Vec<Enforc
         .or_else(|| over_new::<TokenBucket<u128>>(algorithms, max_keys))
         .or_else(|| over_new::<FixedWindow>(algorithms, max_keys))
         .or_else(|| over_new::<SlidingLog>(algorithms, max_keys))
+        .or_else(|| over_new::<IntervalBucket>(algorithms, max_keys))
+        .or_else(|| over_new::<SlidingWindow>(algorithms, max_keys))
+        .or_else(|| over_new::<SlidingCounter>(algorithms, max_keys))
+        .or_else(|| over_new::<Nginx>(algorithms, max_keys))
+        .or_else(|| over_new::<SentinelWarmUp>(algorithms, max_keys))
         .or_else(|| over_new::<SmoothBursty>(algorithms, max_keys))
         .or_else(|| over_new::<SmoothWarmUp>(algorithms, max_keys))
         .or_else(|| over_new::<Concurrency>(algorithms, max_keys));
@@ -212,6 +220,28 @@ from_algorithm!(
 from_algorithm!(
     SlidingLog,
     Algorithm::SlidingLog { permits, window } => Self::new(permits, window)
+);
+from_algorithm!(
+    IntervalBucket,
+    Algorithm::IntervalBucket { quota, aligned } => Self::new(quota, aligned)
+);
+from_algorithm!(
+    SlidingWindow,
+    Algorithm::SlidingWindow { permits, window, parts } => Self::new(permits, window, parts)
+);
+from_algorithm!(
+    SlidingCounter,
+    Algorithm::SlidingCounter { permits, window } => Self::new(permits, window)
+);
+from_algorithm!(
+    Nginx,
+    Algorithm::Nginx { requests, per_minute, burst, delay }
+        => Self::new(requests, per_minute, burst, delay)
+);
+from_algorithm!(
+    SentinelWarmUp,
+    Algorithm::SentinelWarmUp { count, warm_up_seconds, cold_factor }
+        => Self::new(count, warm_up_seconds, cold_factor)
 );
 from_algorithm!(
     SmoothBursty,

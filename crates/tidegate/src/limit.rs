@@ -1,10 +1,14 @@
 //! A limit: a name, and what it holds requests to.
 
 use alloc::string::String;
+use core::num::NonZeroU32;
 use core::time::Duration;
 
 use crate::gate::Concurrency;
-use crate::meter::{FixedWindow, SlidingLog, SmoothBursty, SmoothWarmUp, TokenBucket};
+use crate::meter::{
+    FixedWindow, IntervalBucket, Nginx, SentinelWarmUp, SlidingCounter, SlidingLog, SlidingWindow,
+    SmoothBursty, SmoothWarmUp, TokenBucket,
+};
 use crate::quota::{Quota, QuotaError};
 
 /// A named limit.
@@ -39,6 +43,52 @@ pub enum Algorithm {
         permits: u64,
         /// Length of the window.
         window: Duration,
+    },
+    /// Token bucket that is refilled by whole periods (Bucket4j's interval refill). See
+    /// [`IntervalBucket`](crate::meter::IntervalBucket).
+    IntervalBucket {
+        /// What comes at once with each period, and the most that there is.
+        quota: Quota,
+        /// Whether periods are aligned to the epoch, or begin when a full bucket is first asked.
+        aligned: bool,
+    },
+    /// At most `permits` in every window, counted in parts. See
+    /// [`SlidingWindow`](crate::meter::SlidingWindow).
+    SlidingWindow {
+        /// Permits of any window.
+        permits: u64,
+        /// Length of the window.
+        window: Duration,
+        /// Parts of it.
+        parts: NonZeroU32,
+    },
+    /// About `permits` in any window, from two counters. See
+    /// [`SlidingCounter`](crate::meter::SlidingCounter).
+    SlidingCounter {
+        /// Permits of any window, about.
+        permits: u64,
+        /// Length of the window.
+        window: Duration,
+    },
+    /// nginx's `limit_req`. See [`Nginx`](crate::meter::Nginx).
+    Nginx {
+        /// Requests per second, or per minute.
+        requests: u64,
+        /// Whether they are per minute.
+        per_minute: bool,
+        /// nginx's own burst, which does not include the first request.
+        burst: u64,
+        /// How many of it are not delayed; `None` for `nodelay`.
+        delay: Option<u64>,
+    },
+    /// Sentinel's warm-up. See [`SentinelWarmUp`](crate::meter::SentinelWarmUp).
+    SentinelWarmUp {
+        /// Permits per second when warm.
+        count: u64,
+        /// Seconds from cold to warm.
+        warm_up_seconds: u32,
+        /// How many times fewer a cold limit lets through.
+        cold_factor: u32,
     },
     /// Guava's smooth bursty: stored permits, pay later. See
     /// [`SmoothBursty`](crate::meter::SmoothBursty).
@@ -111,13 +161,40 @@ impl Algorithm {
                 cold_factor,
                 max_debt,
             } => SmoothWarmUp::new(quota, warm_up, cold_factor, max_debt).map(drop),
+            Self::IntervalBucket { quota, aligned } => {
+                IntervalBucket::new(quota, aligned).map(drop)
+            }
+            Self::SlidingWindow {
+                permits,
+                window,
+                parts,
+            } => SlidingWindow::new(permits, window, parts).map(drop),
+            Self::SlidingCounter { permits, window } => {
+                SlidingCounter::new(permits, window).map(drop)
+            }
+            Self::Nginx {
+                requests,
+                per_minute,
+                burst,
+                delay,
+            } => Nginx::new(requests, per_minute, burst, delay).map(drop),
+            Self::SentinelWarmUp {
+                count,
+                warm_up_seconds,
+                cold_factor,
+            } => SentinelWarmUp::new(count, warm_up_seconds, cold_factor).map(drop),
             Self::Concurrency { max } => Concurrency::new(max).map(drop),
         }
     }
 
     /// Whether this algorithm answers with delays by itself: callers pay later.
     pub const fn delays(&self) -> bool {
-        matches!(self, Self::SmoothBursty { .. } | Self::SmoothWarmUp { .. })
+        matches!(
+            self,
+            Self::SmoothBursty { .. }
+                | Self::SmoothWarmUp { .. }
+                | Self::Nginx { delay: Some(_), .. }
+        )
     }
 
     /// Whether permits have to come back.

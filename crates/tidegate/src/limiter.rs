@@ -4,7 +4,10 @@ use core::time::Duration;
 
 use crate::check_all::Asked;
 use crate::enforce::{Enforce, FromAlgorithm, NO_KEY, Receipt, Single};
-use crate::meter::{FixedWindow, SlidingLog, SmoothBursty, SmoothWarmUp, TokenBucket};
+use crate::meter::{
+    FixedWindow, IntervalBucket, Nginx, SentinelWarmUp, SlidingCounter, SlidingLog, SlidingWindow,
+    SmoothBursty, SmoothWarmUp, TokenBucket,
+};
 use crate::{Algorithm, Ask, Clock, Decision, QuotaError, Retry, SystemClock, Timestamp};
 
 /// One rate limit: for a whole service, or inside a struct of your own.
@@ -175,6 +178,11 @@ fn other(algorithm: &Algorithm, now: Timestamp) -> Result<Box<dyn Enforce>, Quot
     single::<TokenBucket<u128>>(algorithm, now)
         .or_else(|| single::<FixedWindow>(algorithm, now))
         .or_else(|| single::<SlidingLog>(algorithm, now))
+        .or_else(|| single::<IntervalBucket>(algorithm, now))
+        .or_else(|| single::<SlidingWindow>(algorithm, now))
+        .or_else(|| single::<SlidingCounter>(algorithm, now))
+        .or_else(|| single::<Nginx>(algorithm, now))
+        .or_else(|| single::<SentinelWarmUp>(algorithm, now))
         .or_else(|| single::<SmoothBursty>(algorithm, now))
         .or_else(|| single::<SmoothWarmUp>(algorithm, now))
         .ok_or(QuotaError::NotARate)

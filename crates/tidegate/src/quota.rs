@@ -26,6 +26,7 @@ pub struct Quota {
     permits: u64,
     period: Duration,
     burst: u64,
+    initial: Option<u64>,
 }
 
 impl Quota {
@@ -35,6 +36,7 @@ impl Quota {
             permits,
             period,
             burst: permits,
+            initial: None,
         }
     }
 
@@ -74,6 +76,24 @@ impl Quota {
         Self { burst, ..self }
     }
 
+    /// The same, with so many permits for a key that is seen for the first time, instead of the
+    /// whole burst. Only token buckets know it.
+    #[must_use]
+    pub const fn initial(self, initial: u64) -> Self {
+        Self {
+            initial: Some(initial),
+            ..self
+        }
+    }
+
+    /// Permits of a key that is seen for the first time.
+    pub const fn initial_permits(&self) -> u64 {
+        match self.initial {
+            Some(initial) => initial,
+            None => self.burst,
+        }
+    }
+
     /// Permits granted each period.
     pub const fn permits(&self) -> u64 {
         self.permits
@@ -111,6 +131,10 @@ impl Quota {
                 permits: self.permits,
                 burst: self.burst,
             });
+        }
+        let (initial, burst) = (self.initial_permits(), self.burst);
+        if initial > burst {
+            return Err(QuotaError::InitialAboveBurst { initial, burst });
         }
         let period = nanos(self.period);
         let divisor = gcd(self.permits, period);

@@ -29,16 +29,13 @@ pub struct Refilled {
 }
 
 impl IntervalBucket {
-    /// A bucket of this quota; a new key has `initial` permits (at most the burst).
+    /// A bucket of this quota.
     ///
     /// # Errors
     /// [`QuotaError`] where the numbers make no limit.
-    pub fn new(quota: Quota, initial: u64, aligned: bool) -> Result<Self, QuotaError> {
+    pub fn new(quota: Quota, aligned: bool) -> Result<Self, QuotaError> {
         quota.rate()?;
-        let burst = quota.burst_permits();
-        if initial > burst {
-            return Err(QuotaError::InitialAboveBurst { initial, burst });
-        }
+        let (burst, initial) = (quota.burst_permits(), quota.initial_permits());
         let (permits, period) = (quota.permits(), nanos(quota.period()));
         Ok(Self {
             permits,

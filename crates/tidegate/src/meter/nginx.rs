@@ -129,7 +129,8 @@ impl Meter for Nginx {
                     retry: Retry::After(wait),
                 }
             } else {
-                new = Excess { thousandths: excess,
+                new = Excess {
+                    thousandths: excess,
                     last: millis,
                     known: true,
                 };
@@ -175,20 +176,24 @@ impl Meter for Nginx {
 
     fn undo(&self, state: &mut Excess, taken: &Taken, _now: Timestamp) {
         state.thousandths = state
-            .excess
+            .thousandths
             .saturating_sub(taken.permits.saturating_mul(REQUEST));
     }
 
     fn used(&self, state: &Excess, now: Timestamp) -> Used {
         let millis = now.as_nanos() / NANOS_PER_MILLI;
         let drained = self.rate.saturating_mul(millis.saturating_sub(state.last)) / 1_000;
-        Used::units(u128::from(state.thousandths.saturating_sub(drained)), REQUEST)
+        Used::units(
+            u128::from(state.thousandths.saturating_sub(drained)),
+            REQUEST,
+        )
     }
 
     fn assume(&self, used: Used, now: Timestamp) -> Excess {
         let excess = u64::try_from(used.to_units(REQUEST)).unwrap_or(u64::MAX / 2);
         let last = now.as_nanos() / NANOS_PER_MILLI;
-        Excess { thousandths: excess.min(u64::MAX / 2),
+        Excess {
+            thousandths: excess.min(u64::MAX / 2),
             last,
             known: used != Used::NOTHING,
         }

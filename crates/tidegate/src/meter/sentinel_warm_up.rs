@@ -130,7 +130,9 @@ impl SentinelWarmUp {
         let slope = f64::from(self.cold_factor - 1) / count / (most - warning) as f64;
         let above = (state.tokens - warning) as f64;
         let warm = (1.0 / (above * slope + 1.0 / count)).next_up();
-        (warm as u64).clamp(1, self.count)
+        #[expect(clippy::cast_sign_loss, reason = "a rate is above 0")]
+        let whole = warm as u64;
+        whole.clamp(1, self.count)
     }
 
     fn passing(state: &Stored) -> u64 {

@@ -25,6 +25,8 @@ pub struct TokenBucket<W: Word = u128> {
     cost: u64,
     burst: u64,
     capacity: W,
+    /// What a new key has in use: the burst less its initial permits.
+    initially_used: W,
 }
 
 /// The state: the scaled time at which the bucket is full again. 0 is a bucket at rest.
@@ -56,6 +58,7 @@ impl<W: Word> TokenBucket<W> {
             cost: rate.nanos(),
             burst,
             capacity: W::of(rate.nanos()).times(burst),
+            initially_used: W::of(rate.nanos()).times(burst - quota.initial_permits()),
         })
     }
 }
@@ -81,8 +84,11 @@ where
     type State = Tat<W>;
     type Change = Charge<W>;
 
-    fn fresh(&self, _now: Timestamp) -> Tat<W> {
-        Tat::default()
+    fn fresh(&self, now: Timestamp) -> Tat<W> {
+        if self.initially_used == W::default() {
+            return Tat::default();
+        }
+        Tat(W::scaled(now, self.numerator).plus(self.initially_used))
     }
 
     #[inline]
@@ -166,6 +172,7 @@ where
             state
                 .0
                 .minus(W::scaled(now, self.numerator))
+                .minus(self.initially_used)
                 .div_ceil(self.cost),
         )
     }

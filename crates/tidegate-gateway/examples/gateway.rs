@@ -49,6 +49,7 @@ fn policy(listen: &str, upstream: &str, rate: &str, burst: &str) -> Result<Polic
             shadow: false,
             max_keys: LimitRule::DEFAULT_MAX_KEYS,
             overrides: Vec::new(),
+            queue: None,
         });
     }
     let route = Route {

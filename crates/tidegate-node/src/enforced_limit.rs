@@ -148,14 +148,8 @@ impl EnforcedLimit {
         }
     }
 
-    /// What is asked of this limit: callers wait only where it delays by itself.
-    pub(crate) fn ask(algorithm: &Algorithm, call: &Call<'_>) -> Ask {
-        let ask = Ask::new(call.permits);
-        if algorithm.delays() {
-            ask.within(call.max_wait.unwrap_or(Duration::MAX))
-        } else {
-            ask
-        }
+    pub(crate) fn ask(&self, algorithm: &Algorithm, call: &Call<'_>) -> Ask {
+        self.rule.ask(algorithm, call.permits, call.max_wait)
     }
 }
 

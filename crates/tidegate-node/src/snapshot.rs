@@ -208,7 +208,7 @@ fn decide_shadow<'a>(met: &[Met<'a>], call: &Call<'_>, admission: &mut Admission
 
 impl<'a> Met<'a> {
     fn asked(&self, call: &Call<'_>) -> Asked<'a> {
-        let ask = EnforcedLimit::ask(self.algorithm, call);
+        let ask = self.limit.ask(self.algorithm, call);
         Asked {
             limit: &**self.enforcer,
             key: self.hash,
@@ -217,12 +217,12 @@ impl<'a> Met<'a> {
     }
 
     fn check(&self, call: &Call<'_>) -> (Decision, Option<Receipt>) {
-        let ask = EnforcedLimit::ask(self.algorithm, call);
+        let ask = self.limit.ask(self.algorithm, call);
         self.enforcer.check(self.hash, call.now, &ask)
     }
 
     fn peek(&self, call: &Call<'_>) -> Applied<'a> {
-        let ask = EnforcedLimit::ask(self.algorithm, call);
+        let ask = self.limit.ask(self.algorithm, call);
         self.applied(self.enforcer.peek(self.hash, call.now, &ask))
     }
 

@@ -10,6 +10,7 @@ mod hidden;
 mod limits;
 mod names;
 mod overrides;
+mod queue;
 mod routes;
 mod scalars;
 mod upstreams;

@@ -4,6 +4,7 @@
 /// Keys, by the container that they will be in.
 const LATER_KEYS: &[(&str, &[&str])] = &[
     ("a policy", &["redis", "service"]),
+    ("on_limit", &["reject", "redirect", "degrade", "challenge"]),
     (
         "a limit",
         &[
@@ -12,11 +13,7 @@ const LATER_KEYS: &[(&str, &[&str])] = &[
             "scheme",
             "on_unavailable",
             "then",
-            "on_limit",
-            "refill",
-            "parts",
             "align",
-            "delay",
         ],
     ),
     ("an override", &["bandwidth"]),
@@ -24,7 +21,7 @@ const LATER_KEYS: &[(&str, &[&str])] = &[
 
 /// Values, by the name of what they are a value of.
 const LATER_VALUES: &[(&str, &[&str])] = &[
-    ("algorithm", &["sliding_window", "sliding_counter", "nginx"]),
+    ("algorithm", &["sentinel_warm_up_queue"]),
     ("balance", &["least_requests"]),
 ];
 
@@ -40,5 +37,4 @@ pub(crate) fn is_later_value(name: &str, value: &str) -> bool {
     LATER_VALUES
         .iter()
         .any(|(of, values)| *of == name && values.contains(&value))
-        || (name == "algorithm" && value.starts_with("sentinel_"))
 }

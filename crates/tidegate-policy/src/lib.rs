@@ -50,7 +50,7 @@ pub use admin::Admin;
 pub use gateway::Gateway;
 pub use host_pattern::HostPattern;
 pub use key::{KeyPart, KeyPartError, KeyValueError};
-pub use limit_rule::{LimitRule, OnMissing, Override};
+pub use limit_rule::{LimitRule, OnMissing, Override, Queue};
 pub use load::{DEFAULT, Loaded, MAX_FILE_BYTES, load, parse, read};
 pub use path_pattern::PathPattern;
 pub use policy::Policy;

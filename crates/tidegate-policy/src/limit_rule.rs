@@ -1,6 +1,8 @@
 //! A limit of a policy: what is counted, by which key, with which exceptions.
 
-use tidegate::Limit;
+use std::time::Duration;
+
+use tidegate::{Algorithm, Ask, Limit};
 
 use crate::key::KeyPart;
 
@@ -19,6 +21,17 @@ pub struct LimitRule {
     pub max_keys: usize,
     /// Other numbers for some keys; the first that matches wins.
     pub overrides: Vec<Override>,
+    /// The line in which requests wait that are over the limit; `None`: they are refused.
+    pub queue: Option<Queue>,
+}
+
+/// A line to wait in, first come, first served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Most permits that wait.
+    pub length: u64,
+    /// Longest wait.
+    pub max_wait: Duration,
 }
 
 impl LimitRule {
@@ -28,6 +41,27 @@ impl LimitRule {
     pub const MAX_MAX_KEYS: usize = 1_000_000_000;
     /// Most parts of one key.
     pub const MAX_KEY_PARTS: usize = 8;
+}
+
+impl LimitRule {
+    /// What a request asks of this limit under these numbers (its own, or an override's), if it
+    /// takes so many permits and its caller would wait so long (`None`: as long as the limit
+    /// lets it).
+    ///
+    /// Callers wait where the limit delays by itself, and where it has a queue: there, no longer
+    /// than the queue's whole length takes to leave.
+    pub fn ask(&self, algorithm: &Algorithm, permits: u64, patience: Option<Duration>) -> Ask {
+        let ask = Ask::new(permits);
+        let patience = patience.unwrap_or(Duration::MAX);
+        match &self.queue {
+            None if algorithm.delays() => ask.within(patience),
+            None => ask,
+            Some(queue) => {
+                let length = algorithm.time_for(queue.length);
+                ask.within(patience.min(queue.max_wait).min(length))
+            }
+        }
+    }
 }
 
 /// What becomes of a request that lacks a part of a limit's key.

@@ -197,6 +197,27 @@ impl Algorithm {
         )
     }
 
+    /// How long `permits` take to come back; for what has no rate, any time.
+    pub fn time_for(&self, permits: u64) -> Duration {
+        let of = |quota: &Quota, whole_periods: bool| {
+            let per_period = u128::from(quota.permits().max(1));
+            let period = quota.period().as_nanos();
+            let nanos = if whole_periods {
+                u128::from(permits).div_ceil(per_period) * period
+            } else {
+                u128::from(permits) * period / per_period
+            };
+            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        };
+        match self {
+            Self::TokenBucket(quota)
+            | Self::SmoothBursty { quota, .. }
+            | Self::SmoothWarmUp { quota, .. } => of(quota, false),
+            Self::IntervalBucket { quota, .. } => of(quota, true),
+            _ => Duration::MAX,
+        }
+    }
+
     /// Whether permits have to come back.
     pub const fn is_gate(&self) -> bool {
         matches!(self, Self::Concurrency { .. })

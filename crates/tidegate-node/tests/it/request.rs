@@ -68,6 +68,7 @@ pub(crate) fn rule(name: &str, algorithm: Algorithm, key: Vec<KeyPart>) -> Limit
         shadow: false,
         max_keys: 1_000,
         overrides: Vec::new(),
+        queue: None,
     }
 }
 

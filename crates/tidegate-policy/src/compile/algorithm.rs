@@ -1,12 +1,13 @@
 //! How a limit counts: the numbers of a file and the algorithm they are for.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
-use tidegate::meter::SmoothWarmUp;
+use tidegate::meter::{SlidingWindow, SmoothWarmUp};
 use tidegate::{Algorithm, DEFAULT_MAX_DEBT, Limit, Quota, QuotaError};
 
 use super::scalars::{duration, number, parsed};
-use crate::file::{AlgorithmName, Field, LimitFile, RateText};
+use crate::file::{AlgorithmName, Field, LimitFile, RateText, RefillName};
 use crate::grammar::{RateText as Rate, parse_rate};
 use crate::report::{Finding, Report};
 use crate::source::Span;
@@ -15,6 +16,10 @@ use crate::source::Span;
 const LOG_BYTES_PER_PERMIT: u64 = 16;
 /// Guava's cold factor.
 const DEFAULT_COLD_FACTOR: u32 = 3;
+/// Parts of a sliding window.
+const DEFAULT_PARTS: NonZeroU32 = NonZeroU32::new(10).expect("10 is not 0");
+/// Sentinel's warm-up period.
+const DEFAULT_SENTINEL_WARM_UP: Duration = Duration::from_secs(10);
 
 /// What a limit says about counting besides its numbers.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +28,11 @@ pub(super) struct Settings {
     warm_up: Option<Duration>,
     cold_factor: u32,
     max_debt: Duration,
+    parts: NonZeroU32,
+    refill: RefillName,
+    initial: Option<u64>,
+    /// Of nginx: how many are not delayed; `None` for none is.
+    delay: Option<u64>,
 }
 
 /// The numbers of a limit or an override, as they were written.
@@ -47,36 +57,9 @@ pub(super) fn settings(file: &LimitFile, report: &Report<'_>) -> Option<Settings
         (Some((&kind, _)), false) => kind,
         (None, _) => AlgorithmName::default(),
     };
-    let is_warm_up = kind == AlgorithmName::SmoothWarmUp;
-    let pays_later = is_warm_up || kind == AlgorithmName::SmoothBursty;
-    let strangers = [
-        (
-            "warm_up",
-            file.warm_up.place(),
-            is_warm_up,
-            "smooth_warm_up",
-        ),
-        (
-            "cold_factor",
-            file.cold_factor.place(),
-            is_warm_up,
-            "smooth_warm_up",
-        ),
-        (
-            "max_debt",
-            file.max_debt.place(),
-            pays_later,
-            "smooth_bursty or smooth_warm_up",
-        ),
-    ];
-    for (name, place, belongs, owner) in strangers {
-        if let Some(place) = place.filter(|_| !belongs && !file.algorithm.is_wrong()) {
-            let message = format!("`{name}` is for `algorithm: {owner}`");
-            report.push(Finding::error(place, message).help(format!("leave `{name}` out")));
-        }
-    }
+    refuse_strangers(kind, file, report);
     let warm_up = duration(&file.warm_up, report);
-    if is_warm_up && !file.warm_up.is_written() {
+    if kind == AlgorithmName::SmoothWarmUp && !file.warm_up.is_written() {
         let place = file.algorithm.place().unwrap_or_default();
         let finding = Finding::error(
             place,
@@ -97,8 +80,62 @@ pub(super) fn settings(file: &LimitFile, report: &Report<'_>) -> Option<Settings
             .and_then(|factor| u32::try_from(factor).ok())
             .unwrap_or(DEFAULT_COLD_FACTOR),
         max_debt: duration(&file.max_debt, report).unwrap_or(DEFAULT_MAX_DEBT),
+        parts: parts(&file.parts, report),
+        refill: file.refill.get().copied().unwrap_or_default(),
+        initial: file.initial.get().copied(),
+        delay: nginx_delay(file, report),
     };
     (report.errors() == errors && !file.algorithm.is_wrong()).then_some(settings)
+}
+
+/// Settings that belong to another algorithm.
+fn refuse_strangers(kind: AlgorithmName, file: &LimitFile, report: &Report<'_>) {
+    use AlgorithmName::{
+        Nginx, SentinelWarmUp, SlidingWindow, SmoothBursty, SmoothWarmUp, TokenBucket,
+    };
+    let of_warm_up: &[_] = &[SmoothWarmUp, SentinelWarmUp];
+    let settings: [(&str, Option<Span>, &[AlgorithmName]); 8] = [
+        ("warm_up", file.warm_up.place(), of_warm_up),
+        ("cold_factor", file.cold_factor.place(), of_warm_up),
+        (
+            "max_debt",
+            file.max_debt.place(),
+            &[SmoothBursty, SmoothWarmUp],
+        ),
+        ("parts", file.parts.place(), &[SlidingWindow]),
+        ("refill", file.refill.place(), &[TokenBucket]),
+        ("initial", file.initial.place(), &[TokenBucket]),
+        ("delay", file.delay.place(), &[Nginx]),
+        ("nodelay", file.nodelay.place(), &[Nginx]),
+    ];
+    for (name, place, owners) in settings {
+        if let Some(place) = place.filter(|_| !owners.contains(&kind) && !file.algorithm.is_wrong())
+        {
+            let owners: Vec<&str> = owners.iter().map(|owner| owner.as_str()).collect();
+            let message = format!("`{name}` is for `algorithm: {}`", owners.join(" or "));
+            report.push(Finding::error(place, message).help(format!("leave `{name}` out")));
+        }
+    }
+}
+
+fn parts(field: &Field<u64>, report: &Report<'_>) -> NonZeroU32 {
+    let most = u64::from(SlidingWindow::MAX_PARTS);
+    number(field, "parts", 1..=most, report)
+        .and_then(|parts| u32::try_from(parts).ok())
+        .and_then(NonZeroU32::new)
+        .unwrap_or(DEFAULT_PARTS)
+}
+
+fn nginx_delay(file: &LimitFile, report: &Report<'_>) -> Option<u64> {
+    match (file.nodelay.get(), file.delay.placed()) {
+        (Some(true), Some((_, place))) => {
+            let finding = Finding::error(place, "`delay` beside `nodelay: true`");
+            report.push(finding.help("leave one of them out"));
+            None
+        }
+        (Some(true), None) => None,
+        (_, delay) => Some(delay.map_or(0, |(&delay, _)| delay)),
+    }
 }
 
 /// The limit that settings and numbers make; `None`, and reported, where they make none.
@@ -134,10 +171,64 @@ fn of_rate(
         permits,
         period: window,
     } = rate;
-    let kind = settings.kind;
+    let burst = burst(settings.kind, permits, numbers, report)?;
+    let quota = Quota::new(permits, window).burst(burst);
+    let max_debt = settings.max_debt;
+    Some(match settings.kind {
+        AlgorithmName::TokenBucket => {
+            let quota = settings
+                .initial
+                .map_or(quota, |initial| quota.initial(initial));
+            match settings.refill {
+                RefillName::Greedy => Algorithm::TokenBucket(quota),
+                RefillName::Interval => Algorithm::IntervalBucket {
+                    quota,
+                    aligned: false,
+                },
+                RefillName::Aligned => Algorithm::IntervalBucket {
+                    quota,
+                    aligned: true,
+                },
+            }
+        }
+        AlgorithmName::FixedWindow => Algorithm::FixedWindow { permits, window },
+        AlgorithmName::SlidingWindow => {
+            let parts = settings.parts;
+            Algorithm::SlidingWindow {
+                permits,
+                window,
+                parts,
+            }
+        }
+        AlgorithmName::SlidingCounter => Algorithm::SlidingCounter { permits, window },
+        AlgorithmName::SlidingLog => Algorithm::SlidingLog { permits, window },
+        AlgorithmName::SentinelQueue => Algorithm::TokenBucket(quota.burst(u64::from(permits > 0))),
+        AlgorithmName::SentinelWarmUp => Algorithm::SentinelWarmUp {
+            count: per_second(rate, "sentinel_warm_up", numbers, report)?,
+            warm_up_seconds: whole_seconds(settings.warm_up, numbers, report)?,
+            cold_factor: settings.cold_factor,
+        },
+        AlgorithmName::Nginx => nginx(settings, rate, burst, numbers, report)?,
+        AlgorithmName::SmoothBursty => Algorithm::SmoothBursty { quota, max_debt },
+        AlgorithmName::SmoothWarmUp => Algorithm::SmoothWarmUp {
+            quota,
+            warm_up: settings.warm_up?,
+            cold_factor: settings.cold_factor,
+            max_debt,
+        },
+    })
+}
+
+/// The burst that is written, or the one that goes without saying.
+fn burst(
+    kind: AlgorithmName,
+    permits: u64,
+    numbers: Numbers<'_>,
+    report: &Report<'_>,
+) -> Option<u64> {
     let has_burst = matches!(
         kind,
-        AlgorithmName::TokenBucket | AlgorithmName::SmoothBursty
+        AlgorithmName::TokenBucket | AlgorithmName::SmoothBursty | AlgorithmName::Nginx
     );
     if let Some(place) = numbers
         .burst
@@ -149,6 +240,7 @@ fn of_rate(
             AlgorithmName::SmoothWarmUp => {
                 "leave `burst` out: what is saved follows from `warm_up`"
             }
+            AlgorithmName::SentinelQueue => "leave `burst` out: requests leave one at a time",
             _ => "leave `burst` out: the permits of a window may come at once",
         }));
         return None;
@@ -156,31 +248,74 @@ fn of_rate(
     if numbers.burst.is_wrong() {
         return None;
     }
-    let burst = match numbers.burst.placed() {
+    match numbers.burst.placed() {
         // Whatever the limit saves up, nothing is saved up at a rate of 0.
-        Some(_) if numbers.burst_is_inherited && permits == 0 => 0,
+        Some(_) if numbers.burst_is_inherited && permits == 0 => Some(0),
         Some((&burst, place)) => {
             check_burst(burst, permits, place, numbers, report)?;
-            burst
+            Some(burst)
         }
-        None => permits,
+        // nginx's own default: nothing beyond the rate.
+        None if kind == AlgorithmName::Nginx => Some(permits.min(1)),
+        None => Some(permits),
+    }
+}
+
+/// `burst` includes the first request here, and not at nginx.
+fn nginx(
+    settings: Settings,
+    rate: Rate,
+    burst: u64,
+    numbers: Numbers<'_>,
+    report: &Report<'_>,
+) -> Option<Algorithm> {
+    let per_minute = match rate.period.as_nanos() {
+        1_000_000_000 => false,
+        60_000_000_000 => true,
+        _ => {
+            let message = "nginx counts per second or per minute";
+            let finding = Finding::error(numbers.rate.place()?, message);
+            report.push(finding.help("write a whole number a second or a minute: `2/s`, `30/min`"));
+            return None;
+        }
     };
-    let quota = Quota::new(permits, window).burst(burst);
-    Some(match kind {
-        AlgorithmName::TokenBucket => Algorithm::TokenBucket(quota),
-        AlgorithmName::FixedWindow => Algorithm::FixedWindow { permits, window },
-        AlgorithmName::SlidingLog => Algorithm::SlidingLog { permits, window },
-        AlgorithmName::SmoothBursty => Algorithm::SmoothBursty {
-            quota,
-            max_debt: settings.max_debt,
-        },
-        AlgorithmName::SmoothWarmUp => Algorithm::SmoothWarmUp {
-            quota,
-            warm_up: settings.warm_up?,
-            cold_factor: settings.cold_factor,
-            max_debt: settings.max_debt,
-        },
+    let (requests, delay) = (rate.permits, settings.delay);
+    let burst = burst.saturating_sub(1);
+    Some(Algorithm::Nginx {
+        requests,
+        per_minute,
+        burst,
+        delay,
     })
+}
+
+/// The permits of a second, where the rate is a whole number of them.
+fn per_second(rate: Rate, name: &str, numbers: Numbers<'_>, report: &Report<'_>) -> Option<u64> {
+    if rate.period == Duration::from_secs(1) {
+        return Some(rate.permits);
+    }
+    let finding = Finding::error(
+        numbers.rate.place()?,
+        format!("`{name}` counts by the second"),
+    );
+    report.push(finding.help("write a whole number a second: `10/s`"));
+    None
+}
+
+/// The warm-up in whole seconds; Sentinel's default is 10.
+fn whole_seconds(
+    warm_up: Option<Duration>,
+    numbers: Numbers<'_>,
+    report: &Report<'_>,
+) -> Option<u32> {
+    let warm_up = warm_up.unwrap_or(DEFAULT_SENTINEL_WARM_UP);
+    let seconds = u32::try_from(warm_up.as_secs()).ok();
+    let whole = seconds.filter(|_| warm_up.subsec_nanos() == 0);
+    if whole.is_none() {
+        let message = "`sentinel_warm_up` warms up in whole seconds";
+        report.push(Finding::error(numbers.rate.place()?, message).help("write `warm_up: 10s`"));
+    }
+    whole
 }
 
 /// A burst of 0 beside a rate admits nothing; a burst beside a rate of 0 says two things.
@@ -216,6 +351,11 @@ fn refusal(error: &QuotaError, place: Span, numbers: Numbers<'_>) -> Finding {
         }
         QuotaError::LogTooLong(_) => Finding::error(place, error.to_string())
             .help("write a smaller rate, or `algorithm: token_bucket`"),
+        QuotaError::InitialAboveBurst { .. } => {
+            Finding::error(place, error.to_string()).help("write a smaller `initial`")
+        }
+        QuotaError::RateCutToNothing => Finding::error(place, error.to_string())
+            .help("write `algorithm: token_bucket`, which is exact"),
         QuotaError::ColdFactor(_) | QuotaError::WarmUp(_) => {
             Finding::error(place, error.to_string())
                 .help("write a shorter `warm_up` or a smaller `cold_factor`")
@@ -228,9 +368,14 @@ fn refusal(error: &QuotaError, place: Span, numbers: Numbers<'_>) -> Finding {
 pub(super) fn warn(limit: &Limit, place: Span, max_keys: u64, report: &Report<'_>) {
     let permits = match *limit.algorithm() {
         Algorithm::TokenBucket(quota)
+        | Algorithm::IntervalBucket { quota, .. }
         | Algorithm::SmoothBursty { quota, .. }
         | Algorithm::SmoothWarmUp { quota, .. } => quota.permits(),
-        Algorithm::FixedWindow { permits, .. } | Algorithm::SlidingLog { permits, .. } => permits,
+        Algorithm::FixedWindow { permits, .. }
+        | Algorithm::SlidingWindow { permits, .. }
+        | Algorithm::SlidingCounter { permits, .. }
+        | Algorithm::SlidingLog { permits, .. } => permits,
+        Algorithm::SentinelWarmUp { count, .. } => count,
         Algorithm::Concurrency { max } => max,
         _ => return,
     };
@@ -253,8 +398,8 @@ pub(super) fn warn(limit: &Limit, place: Span, max_keys: u64, report: &Report<'_
             }
         );
         report.push(Finding::warning(place, message).help(
-            "`algorithm: fixed_window` costs 16 bytes a key whatever the rate \
-             (`sliding_counter` will too); or write a smaller `max_keys`",
+            "`algorithm: sliding_counter` costs 24 bytes a key whatever the rate, and \
+             `fixed_window` 16; or write a smaller `max_keys`",
         ));
     }
 }

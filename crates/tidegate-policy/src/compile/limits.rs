@@ -2,7 +2,7 @@
 
 use super::algorithm::{self, Numbers};
 use super::scalars::number;
-use super::{check_count, overrides};
+use super::{check_count, overrides, queue};
 use crate::file::{Field, LimitFile, Map, OnMissingName};
 use crate::key::{KeyPart, KeyPartError};
 use crate::limit_rule::{LimitRule, OnMissing};
@@ -59,6 +59,7 @@ fn limit_rule(
     let settings = algorithm::settings(file, report);
     let settings = settings.filter(|_| kinds_are_right)?;
 
+    let queue = queue::compile(file, settings.kind, report)?;
     let numbers = Numbers {
         rate: &file.rate,
         burst: &file.burst,
@@ -89,6 +90,7 @@ fn limit_rule(
         },
         shadow: file.shadow.get().copied().unwrap_or(false),
         max_keys: usize::try_from(max_keys).ok()?,
+        queue,
         overrides,
     })
 }

@@ -32,6 +32,18 @@ pub(crate) struct LimitFile {
     /// Of `smooth_bursty` and `smooth_warm_up`: how far ahead permits may be granted.
     /// Default: 1h.
     pub(crate) max_debt: Field<DurationText>,
+    /// Of `sliding_window`: how many parts are counted. Default: 10.
+    pub(crate) parts: Field<u64>,
+    /// Of `token_bucket`: how permits come back. Default: `greedy`.
+    pub(crate) refill: Field<RefillName>,
+    /// Of `token_bucket`: permits of a key that is seen for the first time. Default: the burst.
+    pub(crate) initial: Field<u64>,
+    /// Of `nginx`: how many requests beyond the rate are not delayed. Default: 0.
+    pub(crate) delay: Field<u64>,
+    /// Of `nginx`: none is delayed.
+    pub(crate) nodelay: Field<bool>,
+    /// What becomes of a request that is over the limit. Default: it is refused.
+    pub(crate) on_limit: Field<OnLimitFile>,
     /// What is counted apart: `client_ip`, `method`, `host`, `path`, `route`, `header:NAME`,
     /// `cookie:NAME`, `query:NAME`. Without it all requests share one count.
     pub(crate) key: Field<OneOrMany<String>>,
@@ -62,6 +74,16 @@ pub(crate) enum AlgorithmName {
     FixedWindow,
     /// So many in every window, exactly; remembers each permit.
     SlidingLog,
+    /// So many in every window, counted in parts.
+    SlidingWindow,
+    /// About so many in any window, from two counters: 24 bytes a key.
+    SlidingCounter,
+    /// nginx's `limit_req`, number by number (`burst` includes the first request here).
+    Nginx,
+    /// Sentinel's warm-up: a third of itself after rest.
+    SentinelWarmUp,
+    /// Sentinel's uniform queueing: one at a time, at an even pace.
+    SentinelQueue,
     /// Guava's smooth bursty: granted at once, paid by who comes next.
     SmoothBursty,
     /// Guava's smooth warm-up: slow after rest.
@@ -74,10 +96,73 @@ impl AlgorithmName {
             Self::TokenBucket => "token_bucket",
             Self::FixedWindow => "fixed_window",
             Self::SlidingLog => "sliding_log",
+            Self::SlidingWindow => "sliding_window",
+            Self::SlidingCounter => "sliding_counter",
+            Self::Nginx => "nginx",
+            Self::SentinelWarmUp => "sentinel_warm_up",
+            Self::SentinelQueue => "sentinel_queue",
             Self::SmoothBursty => "smooth_bursty",
             Self::SmoothWarmUp => "smooth_warm_up",
         }
     }
+}
+
+/// How the permits of a token bucket come back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(
+    rename = "refill",
+    rename_all = "snake_case",
+    expecting = "greedy, interval or aligned"
+)]
+#[schemars(rename = "Refill")]
+pub(crate) enum RefillName {
+    /// One by one, evenly.
+    #[default]
+    Greedy,
+    /// All of a period at once, a period after a full bucket was first asked.
+    Interval,
+    /// All of a period at once, at the multiples of the period since the epoch.
+    Aligned,
+}
+
+/// What becomes of a request that is over the limit.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    rename = "on_limit",
+    expecting = "what becomes of a request, such as { queue: { length: 100, max_wait: 200ms } }"
+)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "OnLimit", extend("required" = ["queue"]))]
+pub(crate) struct OnLimitFile {
+    /// It waits in line. Of `token_bucket` and `sentinel_queue`.
+    pub(crate) queue: Field<QueueFile>,
+}
+
+/// A line to wait in, first come, first served.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    rename = "a queue",
+    expecting = "a queue such as { length: 100, max_wait: 200ms }"
+)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Queue")]
+pub(crate) struct QueueFile {
+    /// Most permits that wait. Default: 100.
+    pub(crate) length: Field<u64>,
+    /// Longest wait. Default: 30s; of `sentinel_queue` 500ms.
+    pub(crate) max_wait: Field<DurationText>,
+    /// The order in which they leave.
+    pub(crate) order: Field<QueueOrder>,
+}
+
+/// The order in which those who wait leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename = "order", rename_all = "snake_case", expecting = "fifo")]
+#[schemars(rename = "Order")]
+pub(crate) enum QueueOrder {
+    /// As they came.
+    #[default]
+    Fifo,
 }
 
 /// What becomes of a request that lacks a part of the key.

@@ -10,6 +10,8 @@ use super::{Case, DoorName};
 const ALL: &[DoorName] = &[Library, Simulate, Gateway];
 /// What plain HTTP cannot ask: several permits at once.
 const NOT_HTTP: &[DoorName] = &[Library, Simulate];
+/// What changes while it runs, by hand.
+const SIMULATE: &[DoorName] = &[Simulate];
 /// What only a node knows: missing parts.
 const NODE: &[DoorName] = &[Simulate, Gateway];
 
@@ -26,6 +28,42 @@ pub const CASES: &[Case] = &[
         title: "sliding log 5/min, the same",
         doors: ALL,
         script: log_edge,
+    },
+    Case {
+        id: 2,
+        title: "fixed window 60/min at its edge",
+        doors: ALL,
+        script: sixty_edge,
+    },
+    Case {
+        id: 2,
+        title: "sliding window of 60 parts, the same",
+        doors: ALL,
+        script: sixty_parts,
+    },
+    Case {
+        id: 2,
+        title: "two-window counter, the same",
+        doors: ALL,
+        script: sixty_counter,
+    },
+    Case {
+        id: 3,
+        title: "nginx 2 r/s, six at once",
+        doors: ALL,
+        script: nginx_plain,
+    },
+    Case {
+        id: 4,
+        title: "nginx 2 r/s, burst=4",
+        doors: ALL,
+        script: nginx_burst,
+    },
+    Case {
+        id: 5,
+        title: "nginx 2 r/s, burst=4 nodelay",
+        doors: ALL,
+        script: nginx_nodelay,
     },
     Case {
         id: 6,
@@ -58,10 +96,52 @@ pub const CASES: &[Case] = &[
         script: sixty_per_hour,
     },
     Case {
+        id: 13,
+        title: "60 per hour, 10 of them at first",
+        doors: ALL,
+        script: initial_fill,
+    },
+    Case {
         id: 14,
         title: "a token per 200 ms after 620 ms",
         doors: NOT_HTTP,
         script: part_token,
+    },
+    Case {
+        id: 16,
+        title: "10 per minute per client, burst 1",
+        doors: ALL,
+        script: one_each_six_seconds,
+    },
+    Case {
+        id: 16,
+        title: "1/s with a burst of 3",
+        doors: ALL,
+        script: three_then_one,
+    },
+    Case {
+        id: 17,
+        title: "100 in 1 s, then in 2 s",
+        doors: SIMULATE,
+        script: window_grows,
+    },
+    Case {
+        id: 18,
+        title: "a queue of 10, 2 per second",
+        doors: ALL,
+        script: leaky_queue,
+    },
+    Case {
+        id: 19,
+        title: "bucket of 10, 5/min, greedy",
+        doors: NOT_HTTP,
+        script: greedy_refill,
+    },
+    Case {
+        id: 19,
+        title: "bucket of 10, 5/min, interval",
+        doors: NOT_HTTP,
+        script: interval_refill,
     },
     Case {
         id: 20,
@@ -92,6 +172,18 @@ pub const CASES: &[Case] = &[
         title: "10 per IP, 100 in all",
         doors: ALL,
         script: per_ip_and_all,
+    },
+    Case {
+        id: 25,
+        title: "Sentinel warm-up 10/s over 10 s, cold",
+        doors: ALL,
+        script: sentinel_warm_up,
+    },
+    Case {
+        id: 26,
+        title: "Sentinel queueing 10/s, 500 ms",
+        doors: ALL,
+        script: sentinel_queue,
     },
     Case {
         id: 29,
@@ -195,6 +287,172 @@ fn log_edge() -> Script {
         // The first leaves at age 60 s, at 11:01:30.
         .then([30, 24, 18, 10, 1].map(|seconds| Told::denied(after(seconds * 1_000))))
         .then([Told::ALLOWED.remaining(0), Told::denied(after(6_000))])
+}
+
+/// 59 at 0:59, 60 at 1:00; and one more.
+fn sixty_times() -> Vec<String> {
+    let mut times = vec![59_000; 59];
+    times.extend([60_000; 61]);
+    each(times, "")
+}
+
+fn sixty_edge() -> Script {
+    let policy = "limits:\n  l: { rate: 60/min, algorithm: fixed_window }\n";
+    Script::new(policy, sixty_times())
+        .then_each(119, Told::ALLOWED)
+        .then([Told::denied(after(60_000))])
+}
+
+fn sixty_parts() -> Script {
+    let policy = "limits:\n  l: { rate: 60/min, algorithm: sliding_window, parts: 60 }\n";
+    // One is left of 60. The 59 leave when their part, of the 59th second, is 61 parts old.
+    Script::new(policy, sixty_times())
+        .then_each(60, Told::ALLOWED)
+        .then_each(60, Told::denied(after(60_000)).remaining(0))
+}
+
+fn sixty_counter() -> Script {
+    let policy = "limits:\n  l: { rate: 60/min, algorithm: sliding_counter }\n";
+    // At 1:00 all of the last minute's 59 still count; a second later 58.02 of them.
+    let mut trace = sixty_times();
+    trace.extend(each([61_000; 2], ""));
+    Script::new(policy, trace)
+        .then_each(60, Told::ALLOWED)
+        .then_each(60, Told::DENIED)
+        .then_each(2, Told::DENIED)
+}
+
+fn nginx_plain() -> Script {
+    let policy = "limits:\n  l: { rate: 2/s, algorithm: nginx }\n";
+    let mut times: Vec<u64> = (0..6).map(|n| 1_000 + n * 2).collect();
+    times.extend([1_499, 1_500]);
+    Script::new(policy, each(times, ""))
+        .then([Told::ALLOWED])
+        .then((1..6).map(|n| Told::denied(after(500 - n * 2))))
+        .then([Told::denied(after(1)), Told::ALLOWED])
+}
+
+fn nginx_burst() -> Script {
+    let policy = "limits:\n  l: { rate: 2/s, burst: 5, algorithm: nginx }\n";
+    Script::new(policy, each([1_000; 6], ""))
+        .then((0..5).map(|n| Told::delayed(n * 500_000_000)))
+        .then([Told::denied(after(500))])
+}
+
+fn nginx_nodelay() -> Script {
+    let policy = "limits:\n  l: { rate: 2/s, burst: 5, algorithm: nginx, nodelay: true }\n";
+    let mut times = vec![1_000; 6];
+    times.extend([1_499, 1_500, 1_500, 1_999, 2_000]);
+    Script::new(policy, each(times, ""))
+        .then_each(5, Told::ALLOWED)
+        .then([Told::denied(after(500)), Told::DENIED, Told::ALLOWED])
+        .then([Told::DENIED, Told::DENIED, Told::ALLOWED])
+}
+
+fn initial_fill() -> Script {
+    let policy = "limits:\n  l: { rate: 60/h, initial: 10 }\n";
+    let mut times = vec![5_000; 20];
+    times.extend([65_000, 65_000]);
+    Script::new(policy, each(times, ""))
+        .then_each(10, Told::ALLOWED)
+        .then_each(10, Told::denied(after(60_000)))
+        .then([Told::ALLOWED, Told::DENIED])
+}
+
+fn one_each_six_seconds() -> Script {
+    let policy = "limits:\n  l: { rate: 10/min, burst: 1, key: client_ip }\n";
+    let ip = |n: u64| format!("\"client_ip\":\"192.0.2.{n}\"");
+    let mut trace = each([0, 0, 5_999, 6_000, 11_999, 12_000], &ip(1));
+    trace.push(at(12_000, &ip(2)));
+    Script::new(policy, trace)
+        .then([
+            Told::ALLOWED,
+            Told::denied(after(6_000)),
+            Told::denied(after(1)),
+        ])
+        .then([
+            Told::ALLOWED,
+            Told::denied(after(1)),
+            Told::ALLOWED,
+            Told::ALLOWED,
+        ])
+}
+
+fn three_then_one() -> Script {
+    let policy = "limits:\n  l: { rate: 1/s, burst: 3 }\n";
+    Script::new(policy, each([0, 0, 0, 0, 999, 1_000, 1_000, 2_000], ""))
+        .then_each(3, Told::ALLOWED)
+        .then([
+            Told::DENIED,
+            Told::DENIED,
+            Told::ALLOWED,
+            Told::DENIED,
+            Told::ALLOWED,
+        ])
+}
+
+fn window_grows() -> Script {
+    let of = |window| {
+        format!(
+            "limits:\n  l: {{ rate: 100 per {window}, algorithm: sliding_window, parts: 10 }}\n"
+        )
+    };
+    let mut trace = each((0..50).map(|n| n * 10), "");
+    trace.push(at(495, &format!("\"policy\":{:?}", of("2s"))));
+    trace.extend(each((50..120).map(|n| n * 10), ""));
+    Script::new(&of("1s"), trace)
+        .then_each(100, Told::ALLOWED)
+        .then_each(20, Told::DENIED)
+}
+
+fn leaky_queue() -> Script {
+    let policy = "limits:\n  l: { rate: 2/s, burst: 1, on_limit: { queue: { length: 10 } } }\n";
+    Script::new(policy, each([1_000; 15], ""))
+        .then((0..11).map(|n| Told::delayed(n * 500_000_000)))
+        .then_each(4, Told::denied(after(500)))
+}
+
+/// Ten at once; then, each 12 s, one that fits and, at the full minutes, ten that may not.
+fn refill_trace() -> Vec<String> {
+    let mut trace = vec![at(0, "\"permits\":10")];
+    for n in 1..=5 {
+        trace.push(at(n * 12_000, ""));
+    }
+    trace.push(at(60_000, "\"permits\":4"));
+    trace.push(at(60_000, ""));
+    trace
+}
+
+fn greedy_refill() -> Script {
+    let policy = "limits:\n  l: { rate: 5/min, burst: 10 }\n";
+    Script::new(policy, refill_trace())
+        .then_each(6, Told::ALLOWED)
+        .then_each(2, Told::DENIED)
+}
+
+fn interval_refill() -> Script {
+    let policy = "limits:\n  l: { rate: 5/min, burst: 10, refill: interval }\n";
+    Script::new(policy, refill_trace())
+        .then([Told::ALLOWED])
+        .then([48_000, 36_000, 24_000, 12_000].map(|millis| Told::denied(after(millis))))
+        .then([Told::ALLOWED, Told::ALLOWED, Told::denied(after(60_000))])
+}
+
+fn sentinel_warm_up() -> Script {
+    let policy = "limits:\n  l: { rate: 10/s, algorithm: sentinel_warm_up, warm_up: 10s }\n";
+    // A request each 10 ms for 14 seconds.
+    let mut script = Script::new(policy, each((0..1_400).map(|n| 100_000 + n * 10), ""));
+    for passed in [3, 3, 3, 3, 3, 4, 4, 4, 5, 5, 6, 7, 10, 10] {
+        script = script.then_pass(100, passed..=passed);
+    }
+    script
+}
+
+fn sentinel_queue() -> Script {
+    let policy = "limits:\n  l: { rate: 10/s, algorithm: sentinel_queue }\n";
+    Script::new(policy, each([1_000; 10], ""))
+        .then((0..6).map(|n| Told::delayed(n * 100_000_000)))
+        .then_each(4, Told::denied(after(100)))
 }
 
 fn sliding_log() -> Script {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tidegate::{Answer, Ask, Asked, Decision, Enforcer, KeyHasher, Receipt, Retry, Timestamp};
+use tidegate::{Answer, Asked, Decision, Enforcer, KeyHasher, Receipt, Retry, Timestamp};
 use tidegate_gateway::RequestView;
 use tidegate_policy::LimitRule;
 use tidegate_server::trace::{TraceLine, TraceRequest};
@@ -70,10 +70,8 @@ fn decide(
             }
             key.push(value);
         }
-        let mut ask = Ask::new(request.permits);
-        if rule.limit.algorithm().delays() {
-            ask = ask.within(std::time::Duration::MAX);
-        }
+        let patience = request.timeout_ns.map(std::time::Duration::from_nanos);
+        let ask = rule.ask(rule.limit.algorithm(), request.permits, patience);
         asks.push(Asked {
             limit: &**limit,
             key: hasher.hash(&key),

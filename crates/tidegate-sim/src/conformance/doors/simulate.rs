@@ -1,6 +1,7 @@
 //! What `tidegate simulate` decides.
 
 use tidegate_server::simulation::{DecisionLine, OutcomeWord, RetryWord, Simulation};
+use tidegate_server::trace::TraceLine;
 
 use super::read;
 use crate::conformance::{Door, Told, ToldOutcome, ToldRetry};
@@ -15,6 +16,14 @@ impl Door for SimulateDoor {
         let mut simulation = Simulation::new(loaded.policy).map_err(|e| e.to_string())?;
         let mut told = Vec::new();
         for (number, line) in read(trace)? {
+            // In the table, the policy of a reload is its text.
+            if let TraceLine::Reload { at_ns, policy } = &line {
+                let loaded = tidegate_policy::parse("case", policy).map_err(|e| e.to_string())?;
+                simulation
+                    .reload(*at_ns, loaded.policy)
+                    .map_err(|e| e.to_string())?;
+                continue;
+            }
             let decided = simulation.step(number, &line).map_err(|e| e.to_string())?;
             told.extend(decided.map(|decision| as_told(&decision)));
         }

@@ -133,10 +133,24 @@ impl Advertised {
     fn of(algorithm: &Algorithm) -> Option<Self> {
         let (permits, window) = match *algorithm {
             Algorithm::TokenBucket(quota)
+            | Algorithm::IntervalBucket { quota, .. }
             | Algorithm::SmoothBursty { quota, .. }
             | Algorithm::SmoothWarmUp { quota, .. } => (quota.permits(), Some(quota.period())),
             Algorithm::FixedWindow { permits, window }
+            | Algorithm::SlidingWindow {
+                permits, window, ..
+            }
+            | Algorithm::SlidingCounter { permits, window }
             | Algorithm::SlidingLog { permits, window } => (permits, Some(window)),
+            Algorithm::Nginx {
+                requests,
+                per_minute,
+                ..
+            } => {
+                let seconds = if per_minute { 60 } else { 1 };
+                (requests, Some(Duration::from_secs(seconds)))
+            }
+            Algorithm::SentinelWarmUp { count, .. } => (count, Some(Duration::from_secs(1))),
             Algorithm::Concurrency { max } => (max, None),
             _ => return None,
         };

@@ -72,6 +72,48 @@ fn algorithm(algorithm: &Algorithm) -> Value {
         Algorithm::FixedWindow { permits, window } => {
             json!({ "kind": "fixed_window", "permits": permits, "window_ns": nanos(window) })
         }
+        Algorithm::IntervalBucket { quota, aligned } => json!({
+            "kind": "interval_bucket",
+            "permits": quota.permits(),
+            "period_ns": nanos(quota.period()),
+            "burst": quota.burst_permits(),
+            "aligned": aligned,
+        }),
+        Algorithm::SlidingWindow {
+            permits,
+            window,
+            parts,
+        } => json!({
+            "kind": "sliding_window",
+            "permits": permits,
+            "window_ns": nanos(window),
+            "parts": parts,
+        }),
+        Algorithm::SlidingCounter { permits, window } => {
+            json!({ "kind": "sliding_counter", "permits": permits, "window_ns": nanos(window) })
+        }
+        Algorithm::Nginx {
+            requests,
+            per_minute,
+            burst,
+            delay,
+        } => json!({
+            "kind": "nginx",
+            "requests": requests,
+            "per_minute": per_minute,
+            "burst": burst,
+            "delay": delay,
+        }),
+        Algorithm::SentinelWarmUp {
+            count,
+            warm_up_seconds,
+            cold_factor,
+        } => json!({
+            "kind": "sentinel_warm_up",
+            "count": count,
+            "warm_up_seconds": warm_up_seconds,
+            "cold_factor": cold_factor,
+        }),
         Algorithm::SlidingLog { permits, window } => {
             json!({ "kind": "sliding_log", "permits": permits, "window_ns": nanos(window) })
         }

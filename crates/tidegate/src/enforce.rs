@@ -99,6 +99,9 @@ pub trait Enforce: Debug + Send + Sync {
     /// The receipt, where it is of another store.
     fn give_back(&self, receipt: Receipt, now: Timestamp) -> Result<(), Receipt>;
 
+    /// Makes a key as good as new. False, and nothing done, while a guard of it is alive.
+    fn reset(&self, key: KeyHash, now: Timestamp) -> bool;
+
     /// The store's number.
     fn store_id(&self) -> StoreId;
 
@@ -288,6 +291,10 @@ impl<M: FromAlgorithm> Enforce for Bound<M> {
         self.store.give_back(&self.meter, receipt, now)
     }
 
+    fn reset(&self, key: KeyHash, now: Timestamp) -> bool {
+        self.store.reset(key, now)
+    }
+
     fn store_id(&self) -> StoreId {
         self.store.id()
     }
@@ -393,6 +400,10 @@ impl<M: FromAlgorithm> Enforce for Single<M> {
         }
         self.store.undo(receipt.taken(), now);
         Ok(())
+    }
+
+    fn reset(&self, _key: KeyHash, now: Timestamp) -> bool {
+        self.store.reset(now)
     }
 
     fn store_id(&self) -> StoreId {

@@ -140,6 +140,12 @@ impl<C: Clock> KeyedLimiter<C> {
         self.limit.give_back(receipt, self.clock.now())
     }
 
+    /// Makes a key as good as new: all of its permits are there again.
+    pub fn reset<K: Hash + ?Sized>(&self, key: &K) {
+        let reset = self.limit.reset(self.hasher.hash(key), self.clock.now());
+        debug_assert!(reset, "a rate has no guards");
+    }
+
     /// Takes what is asked, blocking the thread for at most `timeout`. Where the wait is longer
     /// than that, the answer is a denial, at once.
     pub fn acquire_within<K: Hash + ?Sized>(

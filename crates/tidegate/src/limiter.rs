@@ -120,6 +120,12 @@ impl<C: Clock> Limiter<C> {
         self.enforce().give_back(receipt, self.clock.now())
     }
 
+    /// Makes the limit as good as new: all of its permits are there again.
+    pub fn reset(&self) {
+        let reset = self.enforce().reset(NO_KEY, self.clock.now());
+        debug_assert!(reset, "a rate has no guards");
+    }
+
     /// Takes what is asked, blocking the thread until it is allowed. Denied only where it never
     /// can be.
     pub fn acquire(&self, ask: &Ask) -> Decision {

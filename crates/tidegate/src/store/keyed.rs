@@ -275,6 +275,21 @@ impl<M: Meter> Keyed<M> {
         taken.map(|taken| Receipt::new(taken, key, self.id, false))
     }
 
+    /// Makes a key as good as new. False, and nothing done, while a guard of it is alive.
+    ///
+    /// A receipt of before that is given back afterwards frees what was taken since.
+    pub fn reset(&self, key: KeyHash, now: Timestamp) -> bool {
+        self.prepare(key, now);
+        let (mut shard, now) = self.enter(key, now);
+        let Ok(at) = shard.find(key) else { return true };
+        if self.at_stake(shard.slot(at), now).is_none() {
+            return false;
+        }
+        drop(shard.remove(at));
+        self.len.fetch_sub(1, Ordering::Relaxed);
+        true
+    }
+
     /// Gives back what one check took. A receipt of another store comes back.
     ///
     /// # Errors

@@ -35,6 +35,17 @@ impl<M: Meter> OneKey<M> {
         self.cell.hold(|state| peek(&self.meter, state, now, ask))
     }
 
+    /// Makes the key as good as new. False, and nothing done, while a guard of it is alive.
+    pub fn reset(&self, now: Timestamp) -> bool {
+        self.cell.hold(|state| {
+            let free = self.meter.at_stake(state, now).is_some();
+            if free {
+                *state = self.meter.fresh(now);
+            }
+            free
+        })
+    }
+
     /// Gives back what one check took.
     pub fn undo(&self, taken: &Taken, now: Timestamp) {
         self.cell.hold(|state| self.meter.undo(state, taken, now));

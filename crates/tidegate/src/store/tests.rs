@@ -139,3 +139,41 @@ fn a_shard_does_not_go_back_in_time() {
         Timestamp::from_secs(5)
     );
 }
+
+#[test]
+fn a_reset_key_is_as_good_as_new_and_others_are_not() {
+    let quota = crate::Quota::per_hour(5);
+    let store = super::Keyed::new(100);
+    let meter = crate::meter::TokenBucket::<u64>::new(quota).unwrap();
+    let meter = store.register(meter, Timestamp::EPOCH).unwrap();
+    let now = Timestamp::from_secs(1);
+    let (key, other) = (
+        KeyHash { hi: 7, lo: 7 << 32 },
+        KeyHash { hi: 9, lo: 9 << 32 },
+    );
+    let all = crate::Ask::new(5);
+    for key in [key, other] {
+        assert!(store.check(&meter, key, now, &all).0.is_allowed());
+    }
+    assert!(store.reset(key, now));
+    assert_eq!(store.stats().keys, 1);
+    assert!(store.check(&meter, key, now, &all).0.is_allowed());
+    assert!(store.check(&meter, other, now, &all).0.is_denied());
+    assert!(
+        store.reset(KeyHash { hi: 1, lo: 0 }, now),
+        "nothing is as good as new"
+    );
+}
+
+#[test]
+fn a_key_with_guards_is_not_reset() {
+    let store = super::Keyed::new(100);
+    let gate = crate::gate::Concurrency::new(1).unwrap();
+    let gate = store.register(gate, Timestamp::EPOCH).unwrap();
+    let (key, now) = (KeyHash { hi: 7, lo: 7 << 32 }, Timestamp::EPOCH);
+    let (_, receipt) = store.check(&gate, key, now, &crate::Ask::ONE);
+    assert!(!store.reset(key, now));
+    assert!(store.check(&gate, key, now, &crate::Ask::ONE).0.is_denied());
+    store.give_back(&gate, receipt.unwrap(), now).unwrap();
+    assert!(store.reset(key, now));
+}

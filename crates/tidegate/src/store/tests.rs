@@ -145,7 +145,9 @@ fn a_reset_key_is_as_good_as_new_and_others_are_not() {
     let quota = crate::Quota::per_hour(5);
     let store = super::Keyed::new(100);
     let meter = crate::meter::TokenBucket::<u64>::new(quota).unwrap();
-    let meter = store.register(meter, Timestamp::EPOCH).unwrap();
+    let meter = store
+        .register(meter, store.begin(Timestamp::EPOCH))
+        .unwrap();
     let now = Timestamp::from_secs(1);
     let (key, other) = (
         KeyHash { hi: 7, lo: 7 << 32 },
@@ -169,7 +171,7 @@ fn a_reset_key_is_as_good_as_new_and_others_are_not() {
 fn a_key_with_guards_is_not_reset() {
     let store = super::Keyed::new(100);
     let gate = crate::gate::Concurrency::new(1).unwrap();
-    let gate = store.register(gate, Timestamp::EPOCH).unwrap();
+    let gate = store.register(gate, store.begin(Timestamp::EPOCH)).unwrap();
     let (key, now) = (KeyHash { hi: 7, lo: 7 << 32 }, Timestamp::EPOCH);
     let (_, receipt) = store.check(&gate, key, now, &crate::Ask::ONE);
     assert!(!store.reset(key, now));

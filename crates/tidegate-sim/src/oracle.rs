@@ -7,7 +7,11 @@
 
 mod concurrency;
 mod fixed_window;
+mod interval_bucket;
+mod nginx;
+mod sliding_counter;
 mod sliding_log;
+mod sliding_window;
 mod smooth_bursty;
 mod smooth_warm_up;
 mod token_bucket;
@@ -20,7 +24,11 @@ use tidegate::Algorithm;
 
 pub use self::concurrency::ConcurrencyOracle;
 pub use self::fixed_window::FixedWindowOracle;
+pub use self::interval_bucket::IntervalBucketOracle;
+pub use self::nginx::NginxOracle;
+pub use self::sliding_counter::SlidingCounterOracle;
 pub use self::sliding_log::SlidingLogOracle;
+pub use self::sliding_window::SlidingWindowOracle;
 pub use self::smooth_bursty::SmoothBurstyOracle;
 pub use self::smooth_warm_up::SmoothWarmUpOracle;
 pub use self::token_bucket::TokenBucketOracle;
@@ -62,7 +70,7 @@ pub trait Oracle: Debug {
     fn delay_of(&self, request: Request) -> Option<u64>;
 
     /// Whether a time will come after `now`, with no one else around, at which it is admitted.
-    fn ever_admits(&self, now: u64, permits: u64) -> bool;
+    fn ever_admits(&self, request: Request) -> bool;
 
     /// Permits that are there at this instant, to be had without delay.
     fn remaining(&self, now: u64) -> u64;
@@ -108,6 +116,23 @@ pub fn oracle_of(algorithm: &Algorithm, start: u64) -> Box<dyn Oracle> {
         Algorithm::SlidingLog { permits, window } => {
             Box::new(SlidingLogOracle::new(permits, window))
         }
+        Algorithm::IntervalBucket { quota, aligned } => {
+            Box::new(IntervalBucketOracle::new(quota, aligned, start))
+        }
+        Algorithm::SlidingWindow {
+            permits,
+            window,
+            parts,
+        } => Box::new(SlidingWindowOracle::new(permits, window, parts)),
+        Algorithm::SlidingCounter { permits, window } => {
+            Box::new(SlidingCounterOracle::new(permits, window))
+        }
+        Algorithm::Nginx {
+            requests,
+            per_minute,
+            burst,
+            delay,
+        } => Box::new(NginxOracle::new(requests, per_minute, burst, delay)),
         Algorithm::SmoothBursty { quota, max_debt } => {
             Box::new(SmoothBurstyOracle::new(quota, max_debt, start))
         }

@@ -4,6 +4,7 @@
 //! sit at "exactly when it said", "one nanosecond earlier" and "exactly what is left".
 
 use std::env;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -83,6 +84,78 @@ pub fn fixed_window() -> BoxedStrategy<Algorithm> {
         .boxed()
 }
 
+/// A token bucket that is not full at first.
+pub fn initial_bucket() -> BoxedStrategy<Algorithm> {
+    initial_quota().prop_map(Algorithm::TokenBucket).boxed()
+}
+
+/// A quota of which a new key has less than the burst.
+fn initial_quota() -> BoxedStrategy<Quota> {
+    let part = prop_oneof![1 => Just(0), 3 => 0..1_000_u64];
+    (quota(), part)
+        .prop_map(|(quota, part)| {
+            let burst = u128::from(quota.burst_permits());
+            quota.initial((burst * u128::from(part) / 1_000) as u64)
+        })
+        .boxed()
+}
+
+/// A token bucket that is refilled by whole periods, aligned or not.
+pub fn interval_bucket() -> BoxedStrategy<Algorithm> {
+    let quota = prop_oneof![2 => quota(), 1 => initial_quota()];
+    (quota, any::<bool>())
+        .prop_map(|(quota, aligned)| Algorithm::IntervalBucket { quota, aligned })
+        .boxed()
+}
+
+/// A sliding window of parts.
+pub fn sliding_window() -> BoxedStrategy<Algorithm> {
+    let parts = prop_oneof![2 => 1..=12_u32, 1 => 1..=1_000_u32];
+    (
+        log_uniform(Quota::MAX_PERMITS),
+        duration(Quota::MAX_PERIOD),
+        parts,
+    )
+        .prop_map(|(permits, window, parts)| {
+            // A part is at least a nanosecond.
+            let most = u32::try_from(window.as_nanos()).unwrap_or(u32::MAX);
+            let parts = NonZeroU32::new(parts.min(most)).expect("neither is 0");
+            Algorithm::SlidingWindow {
+                permits,
+                window,
+                parts,
+            }
+        })
+        .boxed()
+}
+
+/// A two-window counter.
+pub fn sliding_counter() -> BoxedStrategy<Algorithm> {
+    (log_uniform(Quota::MAX_PERMITS), duration(Quota::MAX_PERIOD))
+        .prop_map(|(permits, window)| Algorithm::SlidingCounter { permits, window })
+        .boxed()
+}
+
+/// nginx's `limit_req`.
+pub fn nginx() -> BoxedStrategy<Algorithm> {
+    let requests = prop_oneof![3 => 1..=3_000_u64, 1 => log_uniform(Quota::MAX_PERMITS)];
+    let burst = prop_oneof![3 => 0..=20_u64, 1 => log_uniform(Quota::MAX_PERMITS)];
+    let delay = prop_oneof![
+        2 => Just(None),
+        2 => Just(Some(0)),
+        2 => (0..=20_u64).prop_map(Some),
+        1 => log_uniform(Quota::MAX_PERMITS).prop_map(Some),
+    ];
+    (requests, any::<bool>(), burst, delay)
+        .prop_map(|(requests, per_minute, burst, delay)| Algorithm::Nginx {
+            requests,
+            per_minute,
+            burst,
+            delay,
+        })
+        .boxed()
+}
+
 /// A sliding log.
 pub fn sliding_log() -> BoxedStrategy<Algorithm> {
     (log_uniform(1 << 24), duration(Quota::MAX_PERIOD))
@@ -142,6 +215,11 @@ pub fn exact() -> BoxedStrategy<Algorithm> {
         1 => fixed_window(),
         1 => sliding_log(),
         1 => smooth_bursty(),
+        1 => initial_bucket(),
+        1 => interval_bucket(),
+        1 => sliding_window(),
+        1 => sliding_counter(),
+        1 => nginx(),
     ]
     .boxed()
 }
@@ -302,11 +380,19 @@ pub fn schedule(most: usize, allowed: Allowed) -> BoxedStrategy<Vec<Step>> {
 pub fn scale(algorithm: &Algorithm) -> (u64, u64) {
     let (permits, span) = match *algorithm {
         Algorithm::TokenBucket(quota)
+        | Algorithm::IntervalBucket { quota, .. }
         | Algorithm::SmoothBursty { quota, .. }
         | Algorithm::SmoothWarmUp { quota, .. } => (quota.permits(), quota.period()),
-        Algorithm::FixedWindow { permits, window } | Algorithm::SlidingLog { permits, window } => {
-            (permits, window)
-        }
+        Algorithm::FixedWindow { permits, window }
+        | Algorithm::SlidingLog { permits, window }
+        | Algorithm::SlidingCounter { permits, window } => (permits, window),
+        // Steps at the edges of parts.
+        Algorithm::SlidingWindow { window, parts, .. } => (parts.get().into(), window),
+        Algorithm::Nginx {
+            requests,
+            per_minute,
+            ..
+        } => (requests, Duration::from_secs(if per_minute { 60 } else { 1 })),
         _ => (1, Duration::from_secs(1)),
     };
     let span = span.as_nanos() as u64;

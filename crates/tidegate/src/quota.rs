@@ -195,7 +195,8 @@ pub enum QuotaError {
     },
     /// A sliding log would have to remember more than [`crate::meter::SlidingLog::MAX_PERMITS`].
     LogTooLong(u64),
-    /// A sliding window of more than [`crate::meter::SlidingWindow::MAX_PARTS`] parts.
+    /// A sliding window of more than [`crate::meter::SlidingWindow::MAX_PARTS`] parts, or of more
+    /// than it has nanoseconds.
     TooManyParts(u32),
     /// A new key would have more than the burst.
     InitialAboveBurst {
@@ -249,7 +250,7 @@ impl fmt::Display for QuotaError {
             ),
             Self::TooManyParts(n) => write!(
                 f,
-                "a window of {n} parts: it has at most {}",
+                "a window of {n} parts: it has at most {}, and no part is shorter than 1 ns",
                 crate::meter::SlidingWindow::MAX_PARTS
             ),
             Self::InitialAboveBurst { initial, burst } => {

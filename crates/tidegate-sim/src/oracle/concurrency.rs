@@ -44,8 +44,8 @@ impl Oracle for ConcurrencyOracle {
         .then_some(0)
     }
 
-    fn ever_admits(&self, _now: u64, permits: u64) -> bool {
-        permits <= self.max
+    fn ever_admits(&self, request: Request) -> bool {
+        request.permits <= self.max
     }
 
     fn remaining(&self, _now: u64) -> u64 {

@@ -62,8 +62,8 @@ impl Oracle for SlidingLogOracle {
         (permits == 0 || fits).then_some(0)
     }
 
-    fn ever_admits(&self, _now: u64, permits: u64) -> bool {
-        i128::from(permits) <= self.permits
+    fn ever_admits(&self, request: Request) -> bool {
+        i128::from(request.permits) <= self.permits
     }
 
     fn remaining(&self, now: u64) -> u64 {

@@ -90,7 +90,7 @@ impl Oracle for SmoothBurstyOracle {
         (ahead <= self.max_debt * self.permits).then_some(saturated(ceil_div(owed, self.permits)))
     }
 
-    fn ever_admits(&self, _now: u64, permits: u64) -> bool {
+    fn ever_admits(&self, Request { permits, .. }: Request) -> bool {
         let unstored = (i128::from(permits) - self.burst).max(0) * self.period;
         permits == 0 || self.permits > 0 && unstored <= self.max_debt * self.permits
     }

@@ -224,7 +224,7 @@ impl Oracle for SmoothWarmUpOracle {
         (after.next_free - now <= self.max_debt).then(|| to_u64(&owed.ceil()))
     }
 
-    fn ever_admits(&self, now: u64, permits: u64) -> bool {
+    fn ever_admits(&self, Request { now, permits, .. }: Request) -> bool {
         // With no one else around it gets only colder, and so dearer, until it is asked again.
         let Some(rate) = &self.rate else {
             return permits == 0;

@@ -21,7 +21,7 @@ pub struct TokenBucketOracle {
 }
 
 impl TokenBucketOracle {
-    /// A full bucket.
+    /// A bucket of which nothing has been taken: full, or with its initial permits.
     pub fn new(quota: Quota, start: u64) -> Self {
         let period = nanos(quota.period());
         let burst = i128::from(quota.burst_permits());
@@ -29,7 +29,7 @@ impl TokenBucketOracle {
             permits: i128::from(quota.permits()),
             period,
             burst,
-            level: burst * period,
+            level: i128::from(quota.initial_permits()) * period,
             latest: start,
             taken: BTreeMap::new(),
             tickets: 0,
@@ -87,8 +87,8 @@ impl Oracle for TokenBucketOracle {
         (delay <= i128::from(request.patience)).then_some(saturated(delay))
     }
 
-    fn ever_admits(&self, _now: u64, permits: u64) -> bool {
-        i128::from(permits) <= self.burst
+    fn ever_admits(&self, request: Request) -> bool {
+        i128::from(request.permits) <= self.burst
     }
 
     fn remaining(&self, now: u64) -> u64 {

@@ -148,7 +148,7 @@ impl Pair {
     }
 
     fn compare_retry(&mut self, request: Request, retry: Retry, slack: u64) -> Outcome {
-        let ever = self.oracle.ever_admits(request.now, request.permits);
+        let ever = self.oracle.ever_admits(request);
         let wait = match retry {
             Retry::Never => {
                 prop_assert!(!ever, "{request:?} is admitted some time");

@@ -71,6 +71,21 @@ fn burst_and_rate(algorithm: &Algorithm) -> impl Fn(u64) -> (i128, i128) {
     }
 }
 
+/// Whether what has passed since the key was new is ever more than `allowed`, a fraction.
+fn from_first(
+    passes: &[Pass],
+    start: Timestamp,
+    allowed: impl Fn(u64) -> (i128, i128),
+) -> Outcome {
+    let mut passed = 0;
+    for pass in passes {
+        passed += pass.permits;
+        let (numerator, denominator) = allowed(pass.at - start.as_nanos());
+        prop_assert!(passed * denominator <= numerator, "{} at {}", passed, pass.at);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(cases(1_000))]
 
@@ -145,6 +160,123 @@ proptest! {
         let window = window.as_nanos() as u64;
         each_way(algorithm, start, &steps, |passes| {
             let allowed = |length: u64| (i128::from(permits) * i128::from(length / window + 1), 1);
+            prop_assert_eq!(first_excess(passes, allowed), None);
+            Ok(())
+        })?;
+    }
+
+    // proves: B2 (local)
+    #[test]
+    fn sliding_window_passes_its_permits_in_every_window_and_no_less(
+        algorithm in strategy::sliding_window(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, GIVES_BACK),
+    ) {
+        let Algorithm::SlidingWindow { permits, window, .. } = algorithm else { unreachable!() };
+        let window = window.as_nanos() as u64;
+        each_way(algorithm, start, &steps, |passes| {
+            let allowed = |length: u64| (i128::from(permits) * i128::from(length / window + 1), 1);
+            prop_assert_eq!(first_excess(passes, allowed), None);
+            Ok(())
+        })?;
+    }
+
+    // proves: B2 (local, two-window counter)
+    #[test]
+    fn sliding_counter_never_passes_twice_its_permits_within_a_windows_length(
+        algorithm in strategy::sliding_counter(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, GIVES_BACK),
+    ) {
+        let Algorithm::SlidingCounter { permits, window } = algorithm else { unreachable!() };
+        let window = window.as_nanos() as u64;
+        each_way(algorithm, start, &steps, |passes| {
+            // The estimate itself is what the oracle compares.
+            let allowed = |length: u64| {
+                let most = if length <= window { 2 * i128::from(permits) - 1 } else { i128::MAX };
+                (most, 1)
+            };
+            prop_assert_eq!(first_excess(passes, allowed), None);
+            Ok(())
+        })?;
+    }
+
+    // proves: B5 (interval and aligned refill)
+    #[test]
+    fn interval_bucket_passes_burst_and_whole_refills_and_no_less(
+        algorithm in strategy::interval_bucket(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, GIVES_BACK),
+    ) {
+        let Algorithm::IntervalBucket { quota, aligned } = algorithm else { unreachable!() };
+        let period = quota.period().as_nanos() as u64;
+        let granted = |refills: u64| i128::from(quota.permits()) * i128::from(refills);
+        let (burst, initial) = (quota.burst_permits(), quota.initial_permits());
+        each_way(algorithm, start, &steps, |passes| {
+            let allowed = |length: u64| (i128::from(burst) + granted(length / period + 1), 1);
+            prop_assert_eq!(first_excess(passes, allowed), None);
+            from_first(passes, start, |length| {
+                (i128::from(initial) + granted(length / period + u64::from(aligned)), 1)
+            })
+        })?;
+    }
+
+    // proves: B5 (interval refill), B10 (sync), A7 (cost and peek and give back)
+    #[test]
+    fn interval_bucket_agrees_where_callers_wait_and_give_back(
+        algorithm in strategy::interval_bucket(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, WAITS_AND_GIVES_BACK),
+    ) {
+        each_way(algorithm, start, &steps, |_| Ok(()))?;
+    }
+
+    // proves: B5 (initial permits)
+    #[test]
+    fn a_new_bucket_passes_its_initial_permits_and_rate_times_time_and_no_less(
+        algorithm in strategy::initial_bucket(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, GIVES_BACK),
+    ) {
+        let Algorithm::TokenBucket(quota) = algorithm else { unreachable!() };
+        let period = nanos(quota.period());
+        each_way(algorithm, start, &steps, |passes| {
+            prop_assert_eq!(first_excess(passes, burst_and_rate(&algorithm)), None);
+            from_first(passes, start, |length| {
+                let granted = i128::from(quota.permits()) * i128::from(length);
+                (i128::from(quota.initial_permits()) * period + granted, period)
+            })
+        })?;
+    }
+
+    // proves: B4 (nginx), A7 (cost and peek and give back)
+    #[test]
+    fn nginx_is_nginxs_number_by_number(
+        algorithm in strategy::nginx(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, WAITS_AND_GIVES_BACK),
+    ) {
+        each_way(algorithm, start, &steps, |_| Ok(()))?;
+    }
+
+    // proves: B4 (nginx)
+    #[test]
+    fn nginx_passes_its_burst_and_one_and_rate_times_time(
+        algorithm in strategy::nginx(),
+        start in strategy::start(),
+        steps in strategy::schedule(60, GIVES_BACK),
+    ) {
+        let Algorithm::Nginx { requests, per_minute, burst, .. } = algorithm else {
+            unreachable!()
+        };
+        let per_second = i128::from(requests) * 1_000 / if per_minute { 60 } else { 1 };
+        each_way(algorithm, start, &steps, |passes| {
+            // In thousandths of a request; times are cut to milliseconds, so one more may count.
+            let allowed = |length: u64| {
+                let millis = i128::from(length / 1_000_000) + 1;
+                let granted = per_second * millis / 1_000;
+                ((i128::from(burst) + 1) * 1_000 + granted, 1_000)
+            };
             prop_assert_eq!(first_excess(passes, allowed), None);
             Ok(())
         })?;

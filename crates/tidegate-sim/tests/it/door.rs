@@ -2,7 +2,10 @@
 
 use core::fmt::Debug;
 
-use tidegate::meter::{FixedWindow, SlidingLog, SmoothBursty, SmoothWarmUp, Taken, TokenBucket};
+use tidegate::meter::{
+    FixedWindow, IntervalBucket, Nginx, SentinelWarmUp, SlidingCounter, SlidingLog, SlidingWindow,
+    SmoothBursty, SmoothWarmUp, Taken, TokenBucket,
+};
 use tidegate::{
     Algorithm, Ask, Decision, Enforcer, KeyHash, KeyHasher, Limiter, ManualClock, Meter, Receipt,
     Timestamp, enforcers,
@@ -52,6 +55,31 @@ fn pure(algorithm: &Algorithm, now: Timestamp) -> Box<dyn Door> {
         Algorithm::TokenBucket(quota) => boxed(TokenBucket::<u128>::new(quota), now),
         Algorithm::FixedWindow { permits, window } => boxed(FixedWindow::new(permits, window), now),
         Algorithm::SlidingLog { permits, window } => boxed(SlidingLog::new(permits, window), now),
+        Algorithm::IntervalBucket { quota, aligned } => {
+            boxed(IntervalBucket::new(quota, aligned), now)
+        }
+        Algorithm::SlidingWindow {
+            permits,
+            window,
+            parts,
+        } => boxed(SlidingWindow::new(permits, window, parts), now),
+        Algorithm::SlidingCounter { permits, window } => {
+            boxed(SlidingCounter::new(permits, window), now)
+        }
+        Algorithm::Nginx {
+            requests,
+            per_minute,
+            burst,
+            delay,
+        } => boxed(Nginx::new(requests, per_minute, burst, delay), now),
+        Algorithm::SentinelWarmUp {
+            count,
+            warm_up_seconds,
+            cold_factor,
+        } => boxed(
+            SentinelWarmUp::new(count, warm_up_seconds, cold_factor),
+            now,
+        ),
         Algorithm::SmoothBursty { quota, max_debt } => {
             boxed(SmoothBursty::new(quota, max_debt), now)
         }

@@ -74,17 +74,19 @@ impl IntervalBucket {
     }
 
     /// Nanoseconds until `permits` of those in use have come back.
-    fn until_back(&self, state: Refilled, permits: u64, now: Timestamp) -> u64 {
-        let periods = permits.div_ceil(self.permits.max(1));
-        let at = state
-            .since
-            .saturating_add(periods.saturating_mul(self.period));
+    fn until_back(&self, state: Refilled, permits: u64, now: Timestamp) -> u128 {
         if permits == 0 {
-            0
-        } else {
-            at.saturating_sub(now.as_nanos())
+            return 0;
         }
+        let periods = permits.div_ceil(self.permits.max(1));
+        let at = u128::from(state.since) + u128::from(periods) * u128::from(self.period);
+        at.saturating_sub(now.as_nanos().into())
     }
+}
+
+/// As long as 64 bits of nanoseconds can say.
+fn duration(nanos: u128) -> Duration {
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
 impl Meter for IntervalBucket {
@@ -101,11 +103,9 @@ impl Meter for IntervalBucket {
     fn plan(&self, state: &Refilled, now: Timestamp, ask: &Ask) -> Plan<(Refilled, u64)> {
         let mut state = self.at(*state, now);
         let permits = ask.permits();
-        let over = state
-            .used
-            .saturating_add(permits)
-            .saturating_sub(self.burst);
-        let wait = self.until_back(state, over, now);
+        let used = state.used.saturating_add(permits);
+        let wait = self.until_back(state, used.saturating_sub(self.burst), now);
+        let patience = u128::from(ask.max_delay_nanos());
         let verdict = if permits == 0 {
             Verdict::Allowed {
                 delay: Duration::ZERO,
@@ -114,22 +114,22 @@ impl Meter for IntervalBucket {
             Verdict::Denied {
                 retry: Retry::Never,
             }
-        } else if wait <= ask.max_delay_nanos() {
-            state.used += permits;
+        } else if wait <= patience && used < u64::MAX {
+            state.used = used;
             Verdict::Allowed {
-                delay: Duration::from_nanos(wait),
+                delay: duration(wait),
             }
         } else {
-            let wait = Duration::from_nanos(wait - ask.max_delay_nanos());
+            let wait = wait.saturating_sub(patience).max(1);
             Verdict::Denied {
-                retry: Retry::After(wait),
+                retry: Retry::After(duration(wait)),
             }
         };
         let decision = Decision {
             verdict,
             limit: self.burst,
             remaining: self.burst.saturating_sub(state.used),
-            reset_after: Duration::from_nanos(self.until_back(state, state.used, now)),
+            reset_after: duration(self.until_back(state, state.used, now)),
         };
         let allowed = decision.is_allowed();
         Plan {
@@ -166,7 +166,8 @@ impl Meter for IntervalBucket {
 
     fn migrate(&self, new: &Self, state: &mut Refilled, now: Timestamp) {
         let mut at = self.at(*state, now);
-        if new.aligned {
+        if new.aligned || now.nanos_since(Timestamp::from_nanos(at.since)) >= new.period {
+            // Nor does what has passed of a long period become refills of a short one.
             at.since = new.start_of(now);
         }
         *state = at;

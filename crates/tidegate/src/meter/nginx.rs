@@ -26,13 +26,13 @@ pub struct Nginx {
     delay: Option<u64>,
 }
 
-/// The state: the excess when a request was last let through, and the millisecond of that.
+/// The state: the excess that one more request would have led to at once, and the millisecond in
+/// which a request was last let through. A level of 0 is nginx's node that is not there: the next
+/// request is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Excess {
-    thousandths: u64,
+    level: u64,
     last: u64,
-    /// Whether there was a request at all.
-    known: bool,
 }
 
 impl Nginx {
@@ -62,34 +62,66 @@ impl Nginx {
         })
     }
 
-    /// The excess that `permits` (not 0) more lead to.
-    fn excess(&self, state: Excess, millis: u64, permits: u64) -> u64 {
-        let others = (permits - 1).saturating_mul(REQUEST);
-        if !state.known {
-            return others;
+    /// The excess that one more request leads to.
+    fn level(&self, state: Excess, millis: u64) -> u64 {
+        // Where this saturates, it is still far more than any level.
+        let drained = self.rate.saturating_mul(millis.saturating_sub(state.last)) / 1_000;
+        state.level.saturating_sub(drained)
+    }
+
+    /// The largest excess at which the requests of a caller that waits so long go ahead.
+    fn most(&self, patience: u64) -> u64 {
+        let Some(delay) = self.delay else {
+            return self.burst;
+        };
+        // What is over is delayed by over * 1000 / rate whole milliseconds: the most for which
+        // they are no more than the whole milliseconds of patience.
+        let millis = u128::from(patience / NANOS_PER_MILLI);
+        let over = ((millis + 1) * u128::from(self.rate) - 1) / 1_000;
+        let most = u128::from(delay) + over;
+        u64::try_from(most).map_or(self.burst, |most| most.min(self.burst))
+    }
+
+    /// For how long requests that lead to this excess (at most the burst) are delayed.
+    fn delay(&self, excess: u64) -> Duration {
+        let over = self.delay.map_or(0, |delay| excess.saturating_sub(delay));
+        Duration::from_millis(over * 1_000 / self.rate)
+    }
+
+    /// The time until the level is no more than `target`.
+    fn until(&self, state: Excess, target: u64, now: Timestamp) -> Duration {
+        let drain = state.level.saturating_sub(target);
+        if drain == 0 {
+            return Duration::ZERO;
         }
-        let passed = millis.saturating_sub(state.last);
-        let drained = self.rate.saturating_mul(passed) / 1_000;
-        (state.thousandths + REQUEST)
-            .saturating_sub(drained)
-            .saturating_add(others)
-    }
-
-    /// Nanoseconds until the excess that `permits` lead to is no more than the burst.
-    fn until_fits(&self, state: Excess, permits: u64, now: Timestamp) -> u64 {
-        let excess = state.thousandths + permits.saturating_mul(REQUEST);
-        let drain = excess.saturating_sub(self.burst);
         let millis = (u128::from(drain) * 1_000).div_ceil(u128::from(self.rate));
-        let millis = u64::try_from(millis)
-            .unwrap_or(u64::MAX)
-            .saturating_add(state.last);
-        millis
-            .saturating_mul(NANOS_PER_MILLI)
-            .saturating_sub(now.as_nanos())
+        let at = (millis + u128::from(state.last)) * u128::from(NANOS_PER_MILLI);
+        let wait = at.saturating_sub(now.as_nanos().into());
+        Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX))
     }
 
-    fn fits_ever(&self, permits: u64) -> bool {
-        (permits - 1).saturating_mul(REQUEST) <= self.burst
+    fn verdict(&self, state: Excess, millis: u64, now: Timestamp, ask: &Ask) -> Verdict {
+        // The first of them finds the level, each other a request more.
+        let Some(others) = ask.permits().checked_sub(1) else {
+            return Verdict::Allowed {
+                delay: Duration::ZERO,
+            };
+        };
+        let others = others.saturating_mul(REQUEST);
+        let Some(target) = self.most(ask.max_delay_nanos()).checked_sub(others) else {
+            return Verdict::Denied {
+                retry: Retry::Never,
+            };
+        };
+        let level = self.level(state, millis);
+        if level <= target {
+            let delay = self.delay(level + others);
+            return Verdict::Allowed { delay };
+        }
+        let wait = self.until(state, target, now);
+        Verdict::Denied {
+            retry: Retry::After(wait),
+        }
     }
 }
 
@@ -105,58 +137,22 @@ impl Meter for Nginx {
         // A clock that stepped back stands still.
         let millis = (now.as_nanos() / NANOS_PER_MILLI).max(state.last);
         let permits = ask.permits();
+        let verdict = self.verdict(*state, millis, now, ask);
         let mut new = *state;
-        let verdict = if permits == 0 {
-            Verdict::Allowed {
-                delay: Duration::ZERO,
-            }
-        } else if !self.fits_ever(permits) {
-            Verdict::Denied {
-                retry: Retry::Never,
-            }
-        } else {
-            let excess = self.excess(*state, millis, permits);
-            let delayed = excess.saturating_sub(self.delay.unwrap_or(u64::MAX));
-            let delay = (delayed * 1_000 / self.rate).saturating_mul(NANOS_PER_MILLI);
-            if excess > self.burst {
-                let wait = Duration::from_nanos(self.until_fits(*state, permits, now).max(1));
-                Verdict::Denied {
-                    retry: Retry::After(wait),
-                }
-            } else if delay > ask.max_delay_nanos() {
-                let wait = Duration::from_nanos(delay - ask.max_delay_nanos());
-                Verdict::Denied {
-                    retry: Retry::After(wait),
-                }
-            } else {
-                new = Excess {
-                    thousandths: excess,
-                    last: millis,
-                    known: true,
-                };
-                Verdict::Allowed {
-                    delay: Duration::from_nanos(delay),
-                }
-            }
-        };
-        let next = self.excess(new, millis, 1);
-        let room = self
-            .burst
-            .checked_sub(next)
-            .map_or(0, |room| room / REQUEST + 1);
-        let to_drain = if new.known { new.thousandths } else { 0 };
-        let reset = (u128::from(to_drain) * 1_000).div_ceil(u128::from(self.rate));
-        let reset = u64::try_from(reset)
-            .unwrap_or(u64::MAX)
-            .saturating_add(new.last);
-        let reset = reset
-            .saturating_mul(NANOS_PER_MILLI)
-            .saturating_sub(now.as_nanos());
+        if permits > 0 && matches!(verdict, Verdict::Allowed { .. }) {
+            let level = self.level(*state, millis) + permits * REQUEST;
+            new = Excess {
+                level,
+                last: millis,
+            };
+        }
+        let at_once = self.most(0);
+        let room = at_once.checked_sub(self.level(new, millis));
         let decision = Decision {
             verdict,
-            limit: self.burst / REQUEST + 1,
-            remaining: room,
-            reset_after: Duration::from_nanos(if to_drain == 0 { 0 } else { reset }),
+            limit: at_once / REQUEST + 1,
+            remaining: room.map_or(0, |room| room / REQUEST + 1),
+            reset_after: self.until(new, at_once % REQUEST, now),
         };
         let allowed = decision.is_allowed();
         Plan {
@@ -175,27 +171,21 @@ impl Meter for Nginx {
     }
 
     fn undo(&self, state: &mut Excess, taken: &Taken, _now: Timestamp) {
-        state.thousandths = state
-            .thousandths
-            .saturating_sub(taken.permits.saturating_mul(REQUEST));
+        let given_back = taken.permits.saturating_mul(REQUEST);
+        state.level = state.level.saturating_sub(given_back);
     }
 
     fn used(&self, state: &Excess, now: Timestamp) -> Used {
-        let millis = now.as_nanos() / NANOS_PER_MILLI;
-        let drained = self.rate.saturating_mul(millis.saturating_sub(state.last)) / 1_000;
-        Used::units(
-            u128::from(state.thousandths.saturating_sub(drained)),
-            REQUEST,
-        )
+        let level = self.level(*state, now.as_nanos() / NANOS_PER_MILLI);
+        Used::units(level.into(), REQUEST)
     }
 
     fn assume(&self, used: Used, now: Timestamp) -> Excess {
-        let excess = u64::try_from(used.to_units(REQUEST)).unwrap_or(u64::MAX / 2);
-        let last = now.as_nanos() / NANOS_PER_MILLI;
+        let most = 2 * Quota::MAX_PERMITS * REQUEST;
+        let level = u64::try_from(used.to_units(REQUEST)).unwrap_or(u64::MAX);
         Excess {
-            thousandths: excess.min(u64::MAX / 2),
-            last,
-            known: used != Used::NOTHING,
+            level: level.min(most),
+            last: now.as_nanos() / NANOS_PER_MILLI,
         }
     }
 

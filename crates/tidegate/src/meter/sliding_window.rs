@@ -13,8 +13,8 @@ use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
 ///
 /// The price: a limit that is always asked for more lets `permits` pass in a window and a part,
 /// not in a window. Memory is at most 16 bytes * (`parts` + 1) per key. Parts are aligned to the
-/// epoch and may be any fraction of a nanosecond: the part at time *t* is the whole of `t * parts
-/// / window`.
+/// epoch and at least a nanosecond long, in whole or not: the part at time *t* is the whole of `t
+/// * parts / window`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SlidingWindow {
     permits: u64,
@@ -32,7 +32,8 @@ impl SlidingWindow {
     /// [`QuotaError`] where the numbers make no limit.
     pub fn new(permits: u64, window: Duration, parts: NonZeroU32) -> Result<Self, QuotaError> {
         Quota::new(permits, window).rate()?;
-        if parts.get() > Self::MAX_PARTS {
+        let most = nanos(window).min(Self::MAX_PARTS.into());
+        if u64::from(parts.get()) > most {
             return Err(QuotaError::TooManyParts(parts.get()));
         }
         Ok(Self {
@@ -50,7 +51,7 @@ impl SlidingWindow {
     }
 
     fn part_at(&self, nanos: u64) -> u64 {
-        // At most 2^62 * 1,000 / 1.
+        // A part is no shorter than a nanosecond: no more parts than there are of those.
         narrow(u128::from(nanos) * u128::from(self.parts) / u128::from(self.window))
     }
 

@@ -1,0 +1,90 @@
+//! A list of who came when; the window reaches back from the start of the current part.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::fixed_window::Admission;
+use super::{Oracle, Request, Ticket, nanos, saturated};
+
+/// At most so many in the current part and the whole window before it. Times are multiplied by
+/// the number of parts, so that where a part begins is a whole number: an exact fraction.
+#[derive(Clone, Debug)]
+pub struct SlidingWindowOracle {
+    permits: i128,
+    window: i128,
+    parts: i128,
+    admissions: Vec<Admission>,
+    latest: i128,
+    tickets: u64,
+}
+
+impl SlidingWindowOracle {
+    /// Nobody has come yet.
+    pub fn new(permits: u64, window: Duration, parts: NonZeroU32) -> Self {
+        Self {
+            permits: i128::from(permits),
+            window: nanos(window),
+            parts: i128::from(parts.get()),
+            admissions: Vec::new(),
+            latest: 0,
+            tickets: 0,
+        }
+    }
+
+    fn now(&self, now: u64) -> i128 {
+        self.latest.max(i128::from(now))
+    }
+
+    fn counted(&self, now: u64) -> i128 {
+        // In parts of a nanosecond a part is as long as the window is in nanoseconds.
+        let now = self.now(now) * self.parts;
+        let part_began = now - now % self.window;
+        let window_began = part_began - self.window * self.parts;
+        self.admissions
+            .iter()
+            .filter(|admission| admission.at * self.parts >= window_began)
+            .map(|admission| admission.permits)
+            .sum()
+    }
+}
+
+impl Oracle for SlidingWindowOracle {
+    fn limit(&self) -> u64 {
+        saturated(self.permits)
+    }
+
+    fn delay_of(&self, request: Request) -> Option<u64> {
+        let permits = i128::from(request.permits);
+        let fits = self.counted(request.now) + permits <= self.permits;
+        (permits == 0 || fits).then_some(0)
+    }
+
+    fn ever_admits(&self, request: Request) -> bool {
+        i128::from(request.permits) <= self.permits
+    }
+
+    fn remaining(&self, now: u64) -> u64 {
+        saturated(self.permits - self.counted(now))
+    }
+
+    fn take(&mut self, request: Request) -> Ticket {
+        self.latest = self.now(request.now);
+        self.tickets += 1;
+        self.admissions.push(Admission {
+            ticket: Ticket(self.tickets),
+            at: self.latest,
+            permits: i128::from(request.permits),
+        });
+        Ticket(self.tickets)
+    }
+
+    fn give_back(&mut self, now: u64, ticket: Ticket) {
+        self.latest = self.now(now);
+        self.admissions
+            .retain(|admission| admission.ticket != ticket);
+    }
+
+    fn boxed(&self) -> Box<dyn Oracle> {
+        Box::new(self.clone())
+    }
+}

@@ -100,6 +100,24 @@ impl IntervalBucketOracle {
         self.bucket = bucket;
         at
     }
+
+    /// The same bucket under another quota: what is in use stays in use. The period that runs is as
+    /// long as the new one, if that is not over already; then a new one begins.
+    pub fn change(&mut self, quota: Quota, aligned: bool, now: u64) {
+        let now = self.advance(now);
+        let old = self.bucket;
+        let new = &mut self.bucket;
+        new.permits = i128::from(quota.permits());
+        new.period = nanos(quota.period());
+        new.burst = i128::from(quota.burst_permits());
+        new.aligned = aligned;
+        new.tokens = new.burst - (old.burst - old.tokens);
+        new.next = old.next.map(|next| next - old.period + new.period);
+        if aligned || new.next.is_none_or(|next| next <= now) {
+            new.next = Some(new.first_refill(now));
+        }
+        new.rest_if_full();
+    }
 }
 
 impl Oracle for IntervalBucketOracle {

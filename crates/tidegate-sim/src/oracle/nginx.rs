@@ -80,6 +80,15 @@ impl NginxOracle {
         }
         saturated(fit)
     }
+
+    /// The same node in another zone: the excess has drained at the old rate until now.
+    pub fn change(&mut self, new: Self, now: u64) {
+        let excess = self.excess_of(now, 1) - 1_000;
+        let last = self.millis(now);
+        self.latest = self.latest.max(now);
+        self.node = Some(Node { excess, last });
+        (self.rate, self.burst, self.delay) = (new.rate, new.burst, new.delay);
+    }
 }
 
 impl Oracle for NginxOracle {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::fixed_window::Admission;
-use super::{Oracle, Request, Ticket, nanos, saturated};
+use super::{Oracle, Request, Ticket, ceil_div, nanos, saturated};
 
 /// At most so many, where each of this window of the clock counts once, and each of the window
 /// before it by the part of that one which lies within the last `window`: an exact fraction.
@@ -50,6 +50,22 @@ impl SlidingCounterOracle {
             .iter()
             .map(|admission| admission.permits * weight(admission.at))
             .sum()
+    }
+
+    /// The same list under another limit. Windows of another length do not know the old ones: what
+    /// counts, in whole permits, came just now.
+    pub fn change(&mut self, new: Self, now: u64) {
+        self.latest = self.now(now);
+        if new.window != self.window {
+            let permits = ceil_div(self.counted(now), self.window);
+            self.tickets += 1;
+            self.admissions = vec![Admission {
+                ticket: Ticket(self.tickets),
+                at: self.latest,
+                permits,
+            }];
+        }
+        (self.permits, self.window) = (new.permits, new.window);
     }
 }
 

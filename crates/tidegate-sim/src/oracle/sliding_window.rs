@@ -35,11 +35,32 @@ impl SlidingWindowOracle {
         self.latest.max(i128::from(now))
     }
 
-    fn counted(&self, now: u64) -> i128 {
-        // In parts of a nanosecond a part is as long as the window is in nanoseconds.
+    /// The same list under another limit. Who was out stays out, and who came in a part may have
+    /// come at its very end.
+    pub fn change(&mut self, new: Self, now: u64) {
+        self.latest = self.now(now);
+        let (latest, window, parts) = (self.latest, self.window, self.parts);
+        let window_began = self.window_began(now);
+        self.admissions
+            .retain(|admission| admission.at * parts >= window_began);
+        for admission in &mut self.admissions {
+            let next_part = (admission.at * parts / window + 1) * window;
+            // The last whole nanosecond before it.
+            admission.at = ((next_part - 1) / parts).min(latest);
+        }
+        (self.permits, self.window, self.parts) = (new.permits, new.window, new.parts);
+    }
+
+    /// When the window of `now` begins, in parts of a nanosecond: of those, a part of the window
+    /// has as many as the window has nanoseconds.
+    fn window_began(&self, now: u64) -> i128 {
         let now = self.now(now) * self.parts;
         let part_began = now - now % self.window;
-        let window_began = part_began - self.window * self.parts;
+        part_began - self.window * self.parts
+    }
+
+    fn counted(&self, now: u64) -> i128 {
+        let window_began = self.window_began(now);
         self.admissions
             .iter()
             .filter(|admission| admission.at * self.parts >= window_began)

@@ -1,5 +1,6 @@
 //! Promise 8: when a limit changes, what was used stays used, and the new limit holds at once.
 
+use core::num::NonZeroU32;
 use core::time::Duration;
 
 use proptest::prelude::*;
@@ -9,7 +10,8 @@ use tidegate::{
     Algorithm, Ask, Clock, KeyHasher, KeyedLimiter, ManualClock, Meter, Quota, Timestamp,
 };
 use tidegate_sim::oracle::{
-    ConcurrencyOracle, Oracle, Request, SlidingLogOracle, TokenBucketOracle,
+    ConcurrencyOracle, IntervalBucketOracle, NginxOracle, Oracle, Request, SlidingCounterOracle,
+    SlidingLogOracle, SlidingWindowOracle, TokenBucketOracle,
 };
 use tidegate_sim::strategy::{self, Act, Allowed, Step, cases, log_uniform, scale};
 
@@ -109,20 +111,20 @@ fn token_bucket_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
     Ok(())
 }
 
-fn sliding_log_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
-    let numbers = |algorithm: &Algorithm| match *algorithm {
-        Algorithm::SlidingLog { permits, window } => (permits, window),
-        ref other => panic!("no sliding log: {other:?}"),
-    };
+/// The engine answers as the oracle does, through all changes. The oracle is of the first limit.
+fn follows<O: Oracle>(
+    story: &[(Algorithm, Vec<Step>)],
+    mut oracle: O,
+    change: impl Fn(&mut O, &Algorithm, u64),
+) -> Outcome {
     let clock = ManualClock::new(START);
     let mut limiter = limiter(story[0].0, &clock);
-    let (permits, window) = numbers(&story[0].0);
-    let mut oracle = SlidingLogOracle::new(permits, window);
     let mut told = 0;
-    for (algorithm, steps) in story {
-        let (permits, window) = numbers(algorithm);
-        limiter.set_limit(*algorithm, 100).expect("a valid limit");
-        oracle.change(permits, window, clock.now().as_nanos());
+    for (changes, (algorithm, steps)) in story.iter().enumerate() {
+        if changes > 0 {
+            limiter.set_limit(*algorithm, 100).expect("a valid limit");
+            change(&mut oracle, algorithm, clock.now().as_nanos());
+        }
         for step in steps {
             let now = step
                 .time
@@ -139,9 +141,85 @@ fn sliding_log_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
             told = decision
                 .retry_after()
                 .map_or(0, |wait| wait.as_nanos() as u64);
+            if told > 0 && now.saturating_add(told) <= Timestamp::MAX.as_nanos() {
+                let request = |now| Request { now, ..request };
+                prop_assert!(oracle.delay_of(request(now + told)).is_some());
+                prop_assert!(oracle.delay_of(request(now + told - 1)).is_none());
+            }
         }
     }
     Ok(())
+}
+
+fn sliding_log_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
+    let numbers = |algorithm: &Algorithm| match *algorithm {
+        Algorithm::SlidingLog { permits, window } => (permits, window),
+        ref other => panic!("no sliding log: {other:?}"),
+    };
+    let (permits, window) = numbers(&story[0].0);
+    let oracle = SlidingLogOracle::new(permits, window);
+    follows(story, oracle, |oracle, algorithm, now| {
+        let (permits, window) = numbers(algorithm);
+        oracle.change(permits, window, now);
+    })
+}
+
+fn sliding_window_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
+    let oracle_of = |algorithm: &Algorithm| match *algorithm {
+        Algorithm::SlidingWindow {
+            permits,
+            window,
+            parts,
+        } => SlidingWindowOracle::new(permits, window, parts),
+        ref other => panic!("no sliding window: {other:?}"),
+    };
+    follows(story, oracle_of(&story[0].0), |oracle, algorithm, now| {
+        oracle.change(oracle_of(algorithm), now);
+    })
+}
+
+fn sliding_counter_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
+    let oracle_of = |algorithm: &Algorithm| match *algorithm {
+        Algorithm::SlidingCounter { permits, window } => SlidingCounterOracle::new(permits, window),
+        ref other => panic!("no sliding counter: {other:?}"),
+    };
+    follows(story, oracle_of(&story[0].0), |oracle, algorithm, now| {
+        oracle.change(oracle_of(algorithm), now);
+    })
+}
+
+fn interval_bucket_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
+    let numbers = |algorithm: &Algorithm| match *algorithm {
+        Algorithm::IntervalBucket { quota, aligned } => (quota, aligned),
+        ref other => panic!("no interval bucket: {other:?}"),
+    };
+    let (quota, aligned) = numbers(&story[0].0);
+    let oracle = IntervalBucketOracle::new(quota, aligned, START.as_nanos());
+    follows(story, oracle, |oracle, algorithm, now| {
+        let (quota, aligned) = numbers(algorithm);
+        oracle.change(quota, aligned, now);
+    })
+}
+
+fn nginx_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
+    let oracle_of = |algorithm: &Algorithm| match *algorithm {
+        Algorithm::Nginx {
+            requests,
+            per_minute,
+            burst,
+            delay,
+        } => NginxOracle::new(requests, per_minute, burst, delay),
+        ref other => panic!("no nginx: {other:?}"),
+    };
+    follows(story, oracle_of(&story[0].0), |oracle, algorithm, now| {
+        oracle.change(oracle_of(algorithm), now);
+    })
+}
+
+fn full_interval_bucket() -> BoxedStrategy<Algorithm> {
+    (strategy::quota(), any::<bool>())
+        .prop_map(|(quota, aligned)| Algorithm::IntervalBucket { quota, aligned })
+        .boxed()
 }
 
 /// Limits that are full after rest and pay now: of them, `remaining` is limit less used.
@@ -150,6 +228,10 @@ fn strict() -> BoxedStrategy<Algorithm> {
         strategy::token_bucket(),
         strategy::fixed_window(),
         strategy::sliding_log(),
+        full_interval_bucket(),
+        strategy::sliding_window(),
+        strategy::sliding_counter(),
+        strategy::nginx().prop_filter("pays at once", |algorithm| !algorithm.delays()),
     ]
     .boxed()
 }
@@ -167,6 +249,30 @@ proptest! {
     #[test]
     fn a_changed_sliding_log_keeps_what_was_counted(story in story(strategy::sliding_log())) {
         sliding_log_follows(&story)?;
+    }
+
+    // proves: F4 (sliding window), B2 (local)
+    #[test]
+    fn a_changed_sliding_window_keeps_what_was_counted(story in story(strategy::sliding_window())) {
+        sliding_window_follows(&story)?;
+    }
+
+    // proves: F4 (sliding counter), B2 (local)
+    #[test]
+    fn a_changed_sliding_counter_keeps_its_estimate(story in story(strategy::sliding_counter())) {
+        sliding_counter_follows(&story)?;
+    }
+
+    // proves: F4 (interval bucket)
+    #[test]
+    fn a_changed_interval_bucket_keeps_what_was_used(story in story(full_interval_bucket())) {
+        interval_bucket_follows(&story)?;
+    }
+
+    // proves: F4 (nginx)
+    #[test]
+    fn a_changed_nginx_keeps_its_excess(story in story(strategy::nginx())) {
+        nginx_follows(&story)?;
     }
 
     // proves: F4 (concurrency)
@@ -397,6 +503,25 @@ fn all_keys_move_with_what_they_used() {
         Algorithm::SlidingLog {
             permits: 100,
             window: Duration::from_hours(24),
+        },
+        Algorithm::SlidingWindow {
+            permits: 100,
+            window: Duration::from_hours(24),
+            parts: NonZeroU32::new(24).expect("not 0"),
+        },
+        Algorithm::SlidingCounter {
+            permits: 100,
+            window: Duration::from_hours(24 * 400),
+        },
+        Algorithm::IntervalBucket {
+            quota: Quota::per_day(100),
+            aligned: false,
+        },
+        Algorithm::Nginx {
+            requests: 1,
+            per_minute: true,
+            burst: 99,
+            delay: None,
         },
     ];
     let hasher = KeyHasher::with_keys(3, 4);

@@ -1,6 +1,7 @@
 //! Promise 10: what was taken is given back exactly once, also on a panic; and only to where it
 //! came from.
 
+use core::num::NonZeroU32;
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -82,6 +83,22 @@ fn what_time_has_given_back_is_not_given_back_again() {
         Algorithm::TokenBucket(Quota::new(5, window)),
         Algorithm::FixedWindow { permits, window },
         Algorithm::SlidingLog { permits, window },
+        Algorithm::SlidingWindow {
+            permits,
+            window,
+            parts: NonZeroU32::MIN,
+        },
+        Algorithm::SlidingCounter { permits, window },
+        Algorithm::IntervalBucket {
+            quota: Quota::new(5, window),
+            aligned: true,
+        },
+        Algorithm::Nginx {
+            requests: 1,
+            per_minute: false,
+            burst: 4,
+            delay: None,
+        },
     ];
     for algorithm in limits {
         let store = keyed(&algorithm, 10);
@@ -92,7 +109,9 @@ fn what_time_has_given_back_is_not_given_back_again() {
         let remaining = store.peek(hash("k"), later, &Ask::ONE).remaining;
         match algorithm {
             // A bucket has no memory of whose permits it holds: it is full at most.
-            Algorithm::TokenBucket(_) => assert_eq!(remaining, 5),
+            Algorithm::TokenBucket(_)
+            | Algorithm::IntervalBucket { .. }
+            | Algorithm::Nginx { .. } => assert_eq!(remaining, 5),
             _ => assert_eq!(remaining, 2, "{algorithm:?}"),
         }
         store.give_back(second.expect("taken"), later).expect("own");

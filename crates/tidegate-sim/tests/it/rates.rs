@@ -1,6 +1,7 @@
 //! Promise 3: exact rates. After 10^9 permits the count is what fractions say, no rate is rounded
 //! to 0 or to "unlimited", and a limit of 0 refuses everything.
 
+use core::num::NonZeroU32;
 use core::time::Duration;
 
 use proptest::prelude::*;
@@ -109,6 +110,21 @@ fn a_limit_of_zero_refuses_everything_and_is_never_unlimited() {
             warm_up: window,
             cold_factor: 3,
             max_debt,
+        },
+        Algorithm::IntervalBucket {
+            quota: none,
+            aligned: true,
+        },
+        Algorithm::SlidingWindow {
+            permits,
+            window,
+            parts: NonZeroU32::MIN,
+        },
+        Algorithm::SlidingCounter { permits, window },
+        Algorithm::SentinelWarmUp {
+            count: 0,
+            warm_up_seconds: 10,
+            cold_factor: 3,
         },
         Algorithm::Concurrency { max: 0 },
     ];

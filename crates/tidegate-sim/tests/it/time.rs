@@ -1,6 +1,7 @@
 //! Promise 7: a step back counts as no time passed, years of rest neither overflow nor give more
 //! than the limit, and time may begin and end anywhere.
 
+use core::num::NonZeroU32;
 use core::time::Duration;
 
 use proptest::prelude::*;
@@ -72,6 +73,15 @@ proptest! {
     }
 }
 
+fn nginx(delay: Option<u64>) -> Algorithm {
+    Algorithm::Nginx {
+        requests: 59,
+        per_minute: true,
+        burst: 4,
+        delay,
+    }
+}
+
 fn every_algorithm() -> Vec<Algorithm> {
     let quota = Quota::per_second(10).burst(20);
     let (permits, window) = (20, Duration::from_secs(3));
@@ -81,6 +91,23 @@ fn every_algorithm() -> Vec<Algorithm> {
         Algorithm::TokenBucket(Quota::per_month(1)),
         Algorithm::FixedWindow { permits, window },
         Algorithm::SlidingLog { permits, window },
+        Algorithm::TokenBucket(quota.initial(3)),
+        Algorithm::IntervalBucket {
+            quota,
+            aligned: false,
+        },
+        Algorithm::IntervalBucket {
+            quota: quota.initial(1),
+            aligned: true,
+        },
+        Algorithm::SlidingWindow {
+            permits,
+            window,
+            parts: NonZeroU32::new(7).expect("not 0"),
+        },
+        Algorithm::SlidingCounter { permits, window },
+        nginx(None),
+        nginx(Some(2)),
         Algorithm::SmoothBursty {
             quota,
             max_debt: Duration::from_secs(10),
@@ -118,7 +145,12 @@ fn a_key_idle_for_years_has_its_limit_and_no_more() {
 // shows: H1 (bounded memory)
 #[test]
 fn time_ends_without_harm() {
-    for algorithm in every_algorithm() {
+    let sentinel = Algorithm::SentinelWarmUp {
+        count: 10,
+        warm_up_seconds: 10,
+        cold_factor: 3,
+    };
+    for algorithm in every_algorithm().into_iter().chain([sentinel]) {
         for way in Way::ALL {
             for start in [Timestamp::EPOCH, Timestamp::MAX] {
                 let mut door = way.open(&algorithm, start);

@@ -245,3 +245,6 @@ impl State for Stored {
     #[cfg(feature = "std")]
     type Cell = crate::store::MutexCell<Self>;
 }
+
+#[cfg(test)]
+mod tests;

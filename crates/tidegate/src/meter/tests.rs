@@ -73,6 +73,92 @@ fn a_bucket_of_64_bits_refuses_numbers_that_do_not_fit_it() {
     assert!(TokenBucket::<u128>::new(quota).is_ok());
 }
 
+#[test]
+fn an_interval_bucket_says_no_wait_that_64_bits_cannot() {
+    let quota = Quota::per_month(1).burst(296_229);
+    let meter = IntervalBucket::new(quota, false).unwrap();
+    let now = Timestamp::from_secs(1_700_000_000);
+    let mut state = meter.fresh(now);
+    assert!(take(&meter, &mut state, now, &Ask::new(296_229)).is_allowed());
+    // 7,405 months are 608 years, more than any caller can offer to wait.
+    let patient = Ask::new(7_405).within(Duration::MAX);
+    let decision = take(&meter, &mut state, now, &patient);
+    assert!(decision.retry_after().is_some(), "{decision:?}");
+    assert_eq!(decision.remaining, 0);
+}
+
+#[test]
+fn a_shorter_period_does_not_refill_for_the_longer_one_that_has_passed() {
+    let long = IntervalBucket::new(Quota::per_minute(1).burst(10), false).unwrap();
+    let short = IntervalBucket::new(Quota::per_second(1).burst(10), false).unwrap();
+    let start = Timestamp::from_secs(1_700_000_000);
+    let mut state = long.fresh(start);
+    assert!(take(&long, &mut state, start, &Ask::new(10)).is_allowed());
+    let now = start.after(Duration::from_secs(59));
+    long.migrate(&short, &mut state, now);
+    assert_eq!(short.used(&state, now), Used::permits(10));
+    let later = now.after(Duration::from_secs(1));
+    assert_eq!(short.used(&state, later), Used::permits(9));
+}
+
+#[test]
+fn a_window_of_parts_shorter_than_a_nanosecond_is_refused() {
+    // Their numbers would not fit: all that comes after half a year would be in one part.
+    let parts = |parts, nanos| {
+        let parts = core::num::NonZeroU32::new(parts).unwrap();
+        SlidingWindow::new(1, Duration::from_nanos(nanos), parts)
+    };
+    assert_eq!(parts(1_000, 999), Err(crate::QuotaError::TooManyParts(1_000)));
+    let meter = parts(1_000, 1_000).unwrap();
+    let now = Timestamp::from_nanos(Timestamp::MAX.as_nanos() - 2_000);
+    let mut state = meter.fresh(now);
+    assert!(take(&meter, &mut state, now, &Ask::ONE).is_allowed());
+    assert!(take(&meter, &mut state, now.after_nanos(1_000), &Ask::ONE).is_denied());
+    assert!(take(&meter, &mut state, now.after_nanos(1_001), &Ask::ONE).is_allowed());
+}
+
+#[test]
+fn nginxs_first_request_is_in_use() {
+    let meter = Nginx::new(2, false, 4, None).unwrap();
+    let now = Timestamp::from_secs(1_700_000_000);
+    let mut state = meter.fresh(now);
+    let decision = take(&meter, &mut state, now, &Ask::ONE);
+    assert_eq!((decision.limit, decision.remaining), (5, 4));
+    assert_eq!(decision.reset_after, Duration::from_millis(500));
+    // Else the key would be forgotten first, and its next request be free again.
+    assert_eq!(meter.used(&state, now), Used::permits(1));
+    assert_eq!(meter.at_stake(&state, now), Some(1));
+}
+
+#[test]
+fn nginx_tells_who_does_not_wait_when_it_goes_on_without_delay() {
+    let meter = Nginx::new(2, false, 4, Some(0)).unwrap();
+    let now = Timestamp::from_secs(1_700_000_000);
+    let mut state = meter.fresh(now);
+    let patient = Ask::ONE.within(Duration::from_secs(2));
+    for _ in 0..5 {
+        assert!(take(&meter, &mut state, now, &patient).is_allowed());
+    }
+    // The burst has room for one in 500 ms; for one that is not delayed, in 2.5 s.
+    let retry = |ask: &Ask| meter.plan(&state, now, ask).decision.retry();
+    let after = |millis| Some(Retry::After(Duration::from_millis(millis)));
+    assert_eq!(retry(&patient), after(500));
+    assert_eq!(retry(&Ask::ONE), after(2_500));
+    // Two at once never go ahead without delay.
+    assert_eq!(retry(&Ask::new(2)), Some(Retry::Never));
+}
+
+#[test]
+fn nginx_takes_over_any_debt() {
+    let now = Timestamp::from_secs(1_700_000_000);
+    for delay in [None, Some(0)] {
+        let meter = Nginx::new(1, true, 0, delay).unwrap();
+        let state = meter.assume(Used::permits(u64::MAX), now);
+        let decision = meter.plan(&state, now, &Ask::ONE).decision;
+        assert!(decision.retry_after().is_some() && decision.remaining == 0);
+    }
+}
+
 proptest! {
     // proves: F4
     #[test]

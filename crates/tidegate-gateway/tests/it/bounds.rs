@@ -125,6 +125,21 @@ async fn an_idle_connection_outlives_the_header_timeout_and_is_closed_quietly() 
     assert_eq!(gateway.counters().connections_timed_out, 0);
 }
 
+/// What is left of a refused request is read for as long as a connection may be idle.
+#[tokio::test]
+async fn the_rest_of_a_refused_body_is_not_waited_for_forever() {
+    let upstream = Upstream::answering(OK).await;
+    let limits = "  none:\n    rate: 0/s";
+    let gateway = Running::before(&[upstream.address], limits, "  idle_timeout: 200ms");
+    let mut client = gateway.connect().await;
+    client
+        .send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf")
+        .await;
+    assert_eq!(client.message().await.status(), 429);
+    assert!(client.closes_quietly().await);
+    assert_eq!(gateway.counters().connections_timed_out, 1);
+}
+
 #[tokio::test]
 async fn a_client_that_does_not_read_is_given_up() {
     let upstream = Upstream::start(|mut served| async move {

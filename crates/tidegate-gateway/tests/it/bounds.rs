@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::gateway::Running;
 use crate::upstream::{OK, Upstream};
+use crate::wire::soon;
 
 // shows: H1 (a bound on what a request costs)
 #[tokio::test]
@@ -86,13 +87,13 @@ async fn a_header_that_trickles_is_not_given_more_time() {
     assert_eq!(client.get("/").await.status(), 200);
     let start = Instant::now();
     let mut ticks = tokio::time::interval(Duration::from_millis(20));
-    loop {
-        ticks.tick().await;
-        // Fails once the gateway has closed.
-        if client.try_send("X").await.is_err() {
-            break;
+    // Fails once the gateway has closed.
+    soon(async {
+        while client.try_send("X").await.is_ok() {
+            ticks.tick().await;
         }
-    }
+    })
+    .await;
     assert!(
         start.elapsed() >= Duration::from_millis(290),
         "{:?}",

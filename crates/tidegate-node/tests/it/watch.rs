@@ -160,6 +160,18 @@ fn an_emptied_file_leaves_the_old_policy_and_what_was_used() {
 
 // shows: F1 (file)
 #[test]
+fn an_emptied_file_leaves_limits_that_serve_no_gateway() {
+    let folder = Folder::new();
+    let path = folder.0.join("policy.yaml");
+    fs::write(&path, text(10)).unwrap();
+    let (node, _watch) = watched(&path);
+    fs::write(&path, "").unwrap();
+    until(&node, "the refusal", |status| status.refused == 1);
+    assert_eq!(node.snapshot().limits().len(), 1);
+}
+
+// shows: F1 (file)
+#[test]
 fn a_pipe_in_the_files_place_does_not_end_the_watching() {
     let folder = Folder::new();
     let path = folder.0.join("policy.yaml");

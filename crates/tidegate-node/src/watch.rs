@@ -6,6 +6,7 @@
 //! bad file leaves the old policy in force.
 
 use std::fmt;
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use notify::Watcher;
-use tidegate_policy::Loaded;
+use tidegate_policy::{Loaded, Policy};
 
 use crate::node::{Node, ReloadFailure};
 
@@ -153,7 +154,7 @@ fn settle(wakes: &Receiver<Wake>) -> bool {
 impl WatchedFile {
     fn reload_if_changed(&mut self, node: &Node) {
         let name = self.path.display().to_string();
-        match tidegate_policy::read(&self.path) {
+        match read(&self.path) {
             Ok(text) => {
                 let seen = Seen::of(&text);
                 if seen != self.seen {
@@ -179,8 +180,41 @@ impl WatchedFile {
     }
 }
 
+/// Only a regular file is read: a pipe that has come in its place would be waited for without end.
+fn read(path: &Path) -> io::Result<String> {
+    let kind = fs::metadata(path)?;
+    if kind.is_file() {
+        return tidegate_policy::read(path);
+    }
+    let what = if kind.is_dir() {
+        "folder"
+    } else {
+        "pipe or device"
+    };
+    let reason = format!("it is a {what}, not a file");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+}
+
+/// Why a policy that is right in itself is not taken over by a node that serves: writers empty a
+/// file before they write it, and what is read between must not end what is running.
+fn is_cut_short(node: &Node, new: &Policy) -> Option<&'static str> {
+    if node.snapshot().policy().gateway.is_some() && new.gateway.is_none() {
+        return Some("it has no `gateway:`, and the gateway is running");
+    }
+    (*new == Policy::default()).then_some("it is empty")
+}
+
 fn reload(node: &Node, name: &str, text: &str) {
     match tidegate_policy::parse(name, text) {
+        Ok(Loaded { policy, .. }) if let Some(reason) = is_cut_short(node, &policy) => {
+            tracing::error!(file = name, reason, "policy refused; the old one stays");
+            node.refuse(ReloadFailure {
+                file: name.to_owned(),
+                line: 1,
+                column: 1,
+                reason: reason.to_owned(),
+            });
+        }
         Ok(Loaded {
             policy, warnings, ..
         }) => {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::gateway::Running;
 use crate::upstream::{OK, Upstream};
+use crate::wire::soon;
 
 // shows: H1 (a bound on what a request costs)
 #[tokio::test]
@@ -86,13 +87,13 @@ async fn a_header_that_trickles_is_not_given_more_time() {
     assert_eq!(client.get("/").await.status(), 200);
     let start = Instant::now();
     let mut ticks = tokio::time::interval(Duration::from_millis(20));
-    loop {
-        ticks.tick().await;
-        // Fails once the gateway has closed.
-        if client.try_send("X").await.is_err() {
-            break;
+    // Fails once the gateway has closed.
+    soon(async {
+        while client.try_send("X").await.is_ok() {
+            ticks.tick().await;
         }
-    }
+    })
+    .await;
     assert!(
         start.elapsed() >= Duration::from_millis(290),
         "{:?}",
@@ -123,6 +124,21 @@ async fn an_idle_connection_outlives_the_header_timeout_and_is_closed_quietly() 
         .counted(|counters| counters.connections_open == 0)
         .await;
     assert_eq!(gateway.counters().connections_timed_out, 0);
+}
+
+/// What is left of a refused request is read for as long as a connection may be idle.
+#[tokio::test]
+async fn the_rest_of_a_refused_body_is_not_waited_for_forever() {
+    let upstream = Upstream::answering(OK).await;
+    let limits = "  none:\n    rate: 0/s";
+    let gateway = Running::before(&[upstream.address], limits, "  idle_timeout: 200ms");
+    let mut client = gateway.connect().await;
+    client
+        .send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf")
+        .await;
+    assert_eq!(client.message().await.status(), 429);
+    assert!(client.closes_quietly().await);
+    assert_eq!(gateway.counters().connections_timed_out, 1);
 }
 
 #[tokio::test]

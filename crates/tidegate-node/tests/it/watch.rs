@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -133,4 +134,57 @@ fn the_same_text_again_reloads_nothing() {
     fs::write(&path, text(11)).unwrap();
     let status = until(&node, "the change", |status| status.revision > 1);
     assert_eq!(status.reloads, 1);
+}
+
+/// Writers truncate a file before they write it.
+// shows: F1 (file)
+#[test]
+fn an_emptied_file_leaves_the_old_policy_and_what_was_used() {
+    let folder = Folder::new();
+    let path = folder.0.join("policy.yaml");
+    let served = "upstreams: { u: { builtin: echo } }\n\
+                  gateway: { routes: [{ id: all, upstream: u, limits: l }] }\n";
+    fs::write(&path, text(10) + served).unwrap();
+    let (node, _watch) = watched(&path);
+    for (emptied, refusals) in [("", 1), ("# to be written\n", 2), (text(10).as_str(), 3)] {
+        fs::write(&path, emptied).unwrap();
+        let status = until(&node, "the refusal", |status| status.refused == refusals);
+        assert!(status.failure.is_some());
+        assert_eq!((status.revision, node.snapshot().limits().len()), (1, 1));
+    }
+    fs::write(&path, text(11) + served).unwrap();
+    until(&node, "the repair", |status| {
+        status.failure.is_none() && status.revision == 2
+    });
+}
+
+// shows: F1 (file)
+#[test]
+fn an_emptied_file_leaves_limits_that_serve_no_gateway() {
+    let folder = Folder::new();
+    let path = folder.0.join("policy.yaml");
+    fs::write(&path, text(10)).unwrap();
+    let (node, _watch) = watched(&path);
+    fs::write(&path, "").unwrap();
+    until(&node, "the refusal", |status| status.refused == 1);
+    assert_eq!(node.snapshot().limits().len(), 1);
+}
+
+// shows: F1 (file)
+#[test]
+fn a_pipe_in_the_files_place_does_not_end_the_watching() {
+    let folder = Folder::new();
+    let path = folder.0.join("policy.yaml");
+    fs::write(&path, text(10)).unwrap();
+    let (node, _watch) = watched(&path);
+    fs::remove_file(&path).unwrap();
+    let made = Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    until(&node, "the refusal", |status| {
+        let failure = status.failure.as_ref();
+        failure.is_some_and(|failure| failure.reason.contains("not a file"))
+    });
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, text(11)).unwrap();
+    until(&node, "the file", |status| status.revision == 2);
 }

@@ -32,6 +32,7 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &mut Terminal) -> Result<Exit, 
         None => None,
         Some(path) if path == Path::new("-") => Some(Box::new(BufWriter::new(io::stdout()))),
         Some(path) => {
+            spare_inputs(path, args)?;
             let file = File::create(path).map_err(|error| {
                 CommandError::io(format!("cannot write {}", path.display()), error)
             })?;
@@ -54,6 +55,20 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &mut Terminal) -> Result<Exit, 
         }
     }
     Ok(Exit::Fine)
+}
+
+/// What is read must not be what is written over.
+fn spare_inputs(decisions: &Path, args: &SimulateArgs) -> Result<(), CommandError> {
+    let Ok(written) = decisions.canonicalize() else {
+        return Ok(());
+    };
+    let mut inputs = args.traces.iter().chain(&args.config);
+    if inputs.any(|input| input.canonicalize().is_ok_and(|read| read == written)) {
+        let path = decisions.display();
+        let message = format!("--decisions {path} would write over what is read");
+        return Err(CommandError::new(message));
+    }
+    Ok(())
 }
 
 fn load(path: &Path, terminal: &mut Terminal) -> Result<Policy, CommandError> {

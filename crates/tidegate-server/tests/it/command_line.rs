@@ -139,6 +139,19 @@ fn simulate_says_which_line_is_wrong() {
 }
 
 #[test]
+fn simulate_does_not_write_decisions_over_its_trace() {
+    let folder = Folder::new();
+    let line = "{\"at_ns\":0}\n";
+    let trace = folder.write("trace.jsonl", line);
+    let trace = trace.to_str().unwrap();
+    let output = run(&["simulate", "--decisions", trace, trace]);
+    assert_eq!(output.status.code(), Some(2));
+    let shown = text(&output.stderr);
+    assert!(shown.contains("write over what is read"), "{shown}");
+    assert_eq!(std::fs::read_to_string(trace).unwrap(), line);
+}
+
+#[test]
 fn load_goes_to_this_machine_only() {
     let output = run(&["load", "http://192.0.2.1:80/"]);
     assert_eq!(output.status.code(), Some(2));

@@ -584,3 +584,40 @@ fn a_key_between_a_limit_and_its_override_has_used_what_it_used() {
     assert_eq!(limits[1].peek(key, later, &Ask::ONE).remaining, 590);
     assert_eq!(limits[0].peek(key, later, &Ask::ONE).remaining, 50);
 }
+
+// shows: B6, F4 (Guava: setRate scales what is stored)
+#[test]
+fn a_changed_burst_stores_the_same_part_of_it() {
+    let of = |burst| Algorithm::SmoothBursty {
+        quota: Quota::per_second(10).burst(burst),
+        max_debt: Duration::from_hours(1),
+    };
+    let clock = ManualClock::new(START);
+    let mut limiter = limiter(of(10), &clock);
+    assert!(limiter.check("key").is_allowed());
+    clock.advance(Duration::from_millis(600));
+    let mut stored = |burst| {
+        limiter.set_limit(of(burst), 100).expect("a valid limit");
+        limiter.peek("key", &Ask::ONE).remaining
+    };
+    // A tenth of a second pays for the first; five have been stored since.
+    assert_eq!([10, 20, 7, 10].map(&mut stored), [5, 10, 3, 5]);
+}
+
+// shows: F4, B1
+#[test]
+fn what_a_window_or_a_log_has_let_go_of_stays_gone_when_it_changes() {
+    let (permits, window) = (5, Duration::from_secs(10));
+    for algorithm in [
+        Algorithm::FixedWindow { permits, window },
+        Algorithm::SlidingLog { permits, window },
+    ] {
+        let clock = ManualClock::new(START);
+        let mut limiter = limiter(algorithm, &clock);
+        assert!(limiter.check_ask("key", &Ask::new(5)).is_allowed());
+        clock.advance(window);
+        let quota = Quota::per_hour(5);
+        limiter.set_limit(quota, 100).expect("a valid limit");
+        assert_eq!(limiter.peek("key", &Ask::ONE).remaining, 5, "{algorithm:?}");
+    }
+}

@@ -1,7 +1,9 @@
 //! The limits as they stand, as JSON.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
-use tidegate::Algorithm;
+use tidegate::{Algorithm, Quota};
 use tidegate_node::{EnforcedLimit, Node, Outcome};
 use tidegate_policy::OnMissing;
 
@@ -61,36 +63,43 @@ fn one(limit: &EnforcedLimit) -> Value {
 }
 
 fn algorithm(algorithm: &Algorithm) -> Value {
-    let nanos = |duration: std::time::Duration| u64::try_from(duration.as_nanos()).ok();
     match *algorithm {
-        Algorithm::TokenBucket(quota) => json!({
-            "kind": "token_bucket",
-            "permits": quota.permits(),
-            "period_ns": nanos(quota.period()),
-            "burst": quota.burst_permits(),
-        }),
-        Algorithm::FixedWindow { permits, window } => {
-            json!({ "kind": "fixed_window", "permits": permits, "window_ns": nanos(window) })
+        Algorithm::TokenBucket(quota) => of_quota("token_bucket", quota),
+        Algorithm::IntervalBucket { quota, aligned } => {
+            with(of_quota("interval_bucket", quota), "aligned", aligned)
         }
-        Algorithm::IntervalBucket { quota, aligned } => json!({
-            "kind": "interval_bucket",
-            "permits": quota.permits(),
-            "period_ns": nanos(quota.period()),
-            "burst": quota.burst_permits(),
-            "aligned": aligned,
-        }),
+        Algorithm::FixedWindow { permits, window } => of_window("fixed_window", permits, window),
         Algorithm::SlidingWindow {
             permits,
             window,
             parts,
-        } => json!({
-            "kind": "sliding_window",
-            "permits": permits,
-            "window_ns": nanos(window),
-            "parts": parts,
-        }),
+        } => with(
+            of_window("sliding_window", permits, window),
+            "parts",
+            parts.get(),
+        ),
         Algorithm::SlidingCounter { permits, window } => {
-            json!({ "kind": "sliding_counter", "permits": permits, "window_ns": nanos(window) })
+            of_window("sliding_counter", permits, window)
+        }
+        Algorithm::SlidingLog { permits, window } => of_window("sliding_log", permits, window),
+        Algorithm::SmoothBursty { quota, max_debt } => with(
+            of_quota("smooth_bursty", quota),
+            "max_debt_ns",
+            nanos(max_debt),
+        ),
+        Algorithm::SmoothWarmUp {
+            quota,
+            warm_up,
+            cold_factor,
+            max_debt,
+        } => {
+            let warm = with(
+                of_quota("smooth_warm_up", quota),
+                "warm_up_ns",
+                nanos(warm_up),
+            );
+            let warm = with(warm, "cold_factor", cold_factor);
+            with(warm, "max_debt_ns", nanos(max_debt))
         }
         Algorithm::Nginx {
             requests,
@@ -114,30 +123,32 @@ fn algorithm(algorithm: &Algorithm) -> Value {
             "warm_up_seconds": warm_up_seconds,
             "cold_factor": cold_factor,
         }),
-        Algorithm::SlidingLog { permits, window } => {
-            json!({ "kind": "sliding_log", "permits": permits, "window_ns": nanos(window) })
-        }
-        Algorithm::SmoothBursty { quota, max_debt } => json!({
-            "kind": "smooth_bursty",
-            "permits": quota.permits(),
-            "period_ns": nanos(quota.period()),
-            "burst": quota.burst_permits(),
-            "max_debt_ns": nanos(max_debt),
-        }),
-        Algorithm::SmoothWarmUp {
-            quota,
-            warm_up,
-            cold_factor,
-            max_debt,
-        } => json!({
-            "kind": "smooth_warm_up",
-            "permits": quota.permits(),
-            "period_ns": nanos(quota.period()),
-            "warm_up_ns": nanos(warm_up),
-            "cold_factor": cold_factor,
-            "max_debt_ns": nanos(max_debt),
-        }),
         Algorithm::Concurrency { max } => json!({ "kind": "concurrency", "max": max }),
         _ => json!({ "kind": "other" }),
     }
+}
+
+fn of_quota(kind: &str, quota: Quota) -> Value {
+    json!({
+        "kind": kind,
+        "permits": quota.permits(),
+        "period_ns": nanos(quota.period()),
+        "burst": quota.burst_permits(),
+        "initial": quota.initial_permits(),
+    })
+}
+
+fn of_window(kind: &str, permits: u64, window: Duration) -> Value {
+    json!({ "kind": kind, "permits": permits, "window_ns": nanos(window) })
+}
+
+fn with(mut value: Value, key: &str, what: impl Into<Value>) -> Value {
+    if let Value::Object(fields) = &mut value {
+        fields.insert(key.to_owned(), what.into());
+    }
+    value
+}
+
+fn nanos(duration: Duration) -> Option<u64> {
+    u64::try_from(duration.as_nanos()).ok()
 }

@@ -45,6 +45,12 @@ pub(crate) fn refusal(
     let Some(told) = admission.told() else {
         return problem(&Problem::of(Phrases::REFUSED));
     };
+    if let Some(part) = admission.missing_part() {
+        let name = told.limit.name();
+        let detail = format!("`{name}` counts by `{part}`, and this request has none");
+        let problem = Problem::quota_exceeded(Phrases::REFUSED, [name], name, &told.decision);
+        return self::problem(&problem.detail(detail));
+    }
     let refusal = settings.phrases.refusal(admission.applied(), told);
     let mut response = problem_of(Phrases::REFUSED, refusal.body);
     fields.add_to(response.headers_mut());

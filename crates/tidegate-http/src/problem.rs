@@ -135,10 +135,7 @@ fn refusal(limit: &str, decision: &Decision) -> String {
             decision.limit
         ),
         (_, Some(seconds)) => format!("`{limit}` allows this request in {seconds} s"),
-        (_, None) => format!(
-            "`{limit}` never allows this request: it asks for too much at once, or lacks what \
-             the limit counts by"
-        ),
+        (_, None) => format!("`{limit}` never allows this request: it asks for too much at once"),
     }
 }
 
@@ -186,8 +183,7 @@ mod tests {
         );
         assert_eq!(
             detail(Retry::Never),
-            "`slots` never allows this request: it asks for too much at once, or lacks what the \
-             limit counts by"
+            "`slots` never allows this request: it asks for too much at once"
         );
     }
 

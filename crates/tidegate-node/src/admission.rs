@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tidegate::{Algorithm, Clock, Decision, Enforcer, Receipt, Timestamp};
+use tidegate_policy::KeyPart;
 
 use crate::enforced_limit::EnforcedLimit;
 
@@ -29,6 +30,7 @@ pub struct Admission<'a> {
     pub(crate) applied: SmallVec<[Applied<'a>; 4]>,
     pub(crate) shadow: SmallVec<[Applied<'a>; 2]>,
     pub(crate) hold: Hold,
+    pub(crate) missing: Option<&'a KeyPart>,
 }
 
 impl<'a> Admission<'a> {
@@ -67,6 +69,11 @@ impl<'a> Admission<'a> {
     /// The name of the limit that the caller is told of.
     pub fn limit(&self) -> Option<&'a str> {
         self.told().map(|applied| applied.limit.name())
+    }
+
+    /// The part of a key that the request lacks, if it is refused for that.
+    pub fn missing_part(&self) -> Option<&'a KeyPart> {
+        self.missing
     }
 
     /// All enforced limits that the request met, in the order of the route.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate::store::StoreStats;
 use tidegate::{Algorithm, Ask, Decision, Enforcer, QuotaError, Retry, Timestamp, Verdict};
 use tidegate::{KeyHash, KeyHasher};
-use tidegate_policy::{LimitRule, OnMissing};
+use tidegate_policy::{KeyPart, LimitRule, OnMissing};
 
 use crate::call::Call;
 use crate::counts::Counts;
@@ -32,8 +32,8 @@ pub(crate) enum Meets<'a> {
         enforcer: &'a Enforcer,
         algorithm: &'a Algorithm,
     },
-    /// It lacks a part, and is refused for it.
-    Refused(Decision),
+    /// It lacks this part, and is refused for it.
+    Refused(&'a KeyPart),
     /// It lacks a part, and the limit does not apply.
     Passed,
 }
@@ -126,9 +126,9 @@ impl EnforcedLimit {
 
     pub(crate) fn meet(&self, call: &Call<'_>, hasher: &KeyHasher) -> Meets<'_> {
         let key = KeyBytes::of(&self.rule.key, call, self.ipv6_prefix);
-        if key.lacks_part() {
+        if let Some(missing) = key.missing() {
             match self.rule.on_missing {
-                OnMissing::Deny => return Meets::Refused(refusal()),
+                OnMissing::Deny => return Meets::Refused(&self.rule.key[missing]),
                 OnMissing::Pass => return Meets::Passed,
                 OnMissing::Shared => {}
             }

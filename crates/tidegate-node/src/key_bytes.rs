@@ -15,7 +15,8 @@ pub(crate) struct KeyBytes {
     bytes: SmallVec<[u8; 128]>,
     /// Where each part ends.
     ends: SmallVec<[usize; LimitRule::MAX_KEY_PARTS]>,
-    lacks_part: bool,
+    /// The first part that the request lacks.
+    missing: Option<usize>,
 }
 
 impl KeyBytes {
@@ -30,7 +31,7 @@ impl KeyBytes {
                 let length = u32::try_from(length).unwrap_or(u32::MAX - 1);
                 key.bytes[start..start + MISSING.len()].copy_from_slice(&length.to_le_bytes());
             } else {
-                key.lacks_part = true;
+                key.missing = key.missing.or(Some(key.ends.len()));
             }
             key.ends.push(key.bytes.len());
         }
@@ -52,7 +53,12 @@ impl KeyBytes {
 
     /// Whether the request lacks a part.
     pub(crate) const fn lacks_part(&self) -> bool {
-        self.lacks_part
+        self.missing.is_some()
+    }
+
+    /// The first part that the request lacks, by its place in the key.
+    pub(crate) const fn missing(&self) -> Option<usize> {
+        self.missing
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {

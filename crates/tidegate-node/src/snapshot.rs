@@ -8,7 +8,7 @@ use tidegate::{
     Algorithm, Answer, Asked, Clock, Decision, Enforcer, KeyHash, KeyHasher, QuotaError, Receipt,
     Timestamp, check_all_with_receipts,
 };
-use tidegate_policy::Policy;
+use tidegate_policy::{KeyPart, Policy};
 
 use crate::admission::{Admission, Applied};
 use crate::call::Call;
@@ -103,7 +103,7 @@ impl Snapshot {
                 Meets::Refused(_) if limit.rule().shadow => {
                     limit.counts().add(Outcome::ShadowDenied);
                 }
-                Meets::Refused(decision) => return refuse(limit, decision, call),
+                Meets::Refused(missing) => return refuse(limit, missing, call),
                 Meets::Key {
                     hash,
                     enforcer,
@@ -147,17 +147,20 @@ impl Snapshot {
 }
 
 /// Refuses a request that lacks a part of a key. No other limit is asked, none is charged.
-fn refuse<'a>(limit: &'a EnforcedLimit, decision: Decision, call: &Call<'_>) -> Admission<'a> {
+fn refuse<'a>(limit: &'a EnforcedLimit, missing: &'a KeyPart, call: &Call<'_>) -> Admission<'a> {
     if !call.peek {
         limit.counts().add(Outcome::Missing);
     }
-    let algorithm = limit.rule().limit.algorithm();
-    let mut admission = Admission::default();
-    admission.applied.push(Applied {
+    let applied = Applied {
         limit,
-        algorithm,
-        decision,
-    });
+        algorithm: limit.rule().limit.algorithm(),
+        decision: refusal(),
+    };
+    let mut admission = Admission {
+        missing: Some(missing),
+        ..Admission::default()
+    };
+    admission.applied.push(applied);
     admission
 }
 

@@ -252,7 +252,7 @@ fn reload(node: &Node, name: &str, text: &str) {
                 "policy refused; the old one stays"
             );
             // The picture in an event of its own: lines of fields stay lines.
-            tracing::error!("\n{problems}");
+            tracing::error!("{problems}");
             node.refuse(failure);
         }
     }

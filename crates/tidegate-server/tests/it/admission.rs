@@ -91,3 +91,28 @@ fn alone_under_load_what_passes_is_within_two_limits_and_nearly_all_of_them() {
         assert!(serve.stop());
     }
 }
+
+// shows: A5 (HTTP parts)
+#[test]
+fn a_refusal_for_a_missing_part_says_which() {
+    let folder = Folder::new();
+    let policy = "limits:\n\
+                  \x20 need: { rate: 10/s, key: [client_ip, \"header:user\"], on_missing: deny }\n\
+                  upstreams: { echo: { builtin: echo } }\n\
+                  gateway:\n  listen: [\"127.0.0.1:0\"]\n\
+                  \x20 routes: [{ id: all, upstream: echo, limits: [need] }]\n\
+                  admin: { listen: \"127.0.0.1:0\" }\n";
+    let serve = Serve::start(&folder.write("policy.yaml", policy));
+    let (head, body) = get(serve.gateway, "/", "");
+    assert_eq!(status(&head), 429);
+    assert!(
+        !head.contains("retry-after"),
+        "waiting does not help: {head}"
+    );
+    let problem: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(
+        problem["detail"],
+        "`need` counts by `header:user`, and this request has none"
+    );
+    assert_eq!(status(&get(serve.gateway, "/", "user: a\r\n").0), 200);
+}

@@ -119,7 +119,7 @@ pub fn sliding_window() -> BoxedStrategy<Algorithm> {
         .prop_map(|(permits, window, parts)| {
             // A part is at least a nanosecond.
             let most = u32::try_from(window.as_nanos()).unwrap_or(u32::MAX);
-            let parts = NonZeroU32::new(parts.min(most)).expect("neither is 0");
+            let parts = NonZeroU32::new(parts.min(most)).unwrap_or(NonZeroU32::MIN);
             Algorithm::SlidingWindow {
                 permits,
                 window,
@@ -392,7 +392,10 @@ pub fn scale(algorithm: &Algorithm) -> (u64, u64) {
             requests,
             per_minute,
             ..
-        } => (requests, Duration::from_secs(if per_minute { 60 } else { 1 })),
+        } => (
+            requests,
+            Duration::from_secs(if per_minute { 60 } else { 1 }),
+        ),
         _ => (1, Duration::from_secs(1)),
     };
     let span = span.as_nanos() as u64;

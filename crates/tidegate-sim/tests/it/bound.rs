@@ -72,16 +72,17 @@ fn burst_and_rate(algorithm: &Algorithm) -> impl Fn(u64) -> (i128, i128) {
 }
 
 /// Whether what has passed since the key was new is ever more than `allowed`, a fraction.
-fn from_first(
-    passes: &[Pass],
-    start: Timestamp,
-    allowed: impl Fn(u64) -> (i128, i128),
-) -> Outcome {
+fn from_first(passes: &[Pass], start: Timestamp, allowed: impl Fn(u64) -> (i128, i128)) -> Outcome {
     let mut passed = 0;
     for pass in passes {
         passed += pass.permits;
         let (numerator, denominator) = allowed(pass.at - start.as_nanos());
-        prop_assert!(passed * denominator <= numerator, "{} at {}", passed, pass.at);
+        prop_assert!(
+            passed * denominator <= numerator,
+            "{} at {}",
+            passed,
+            pass.at
+        );
     }
     Ok(())
 }

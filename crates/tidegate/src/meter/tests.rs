@@ -108,7 +108,10 @@ fn a_window_of_parts_shorter_than_a_nanosecond_is_refused() {
         let parts = core::num::NonZeroU32::new(parts).unwrap();
         SlidingWindow::new(1, Duration::from_nanos(nanos), parts)
     };
-    assert_eq!(parts(1_000, 999), Err(crate::QuotaError::TooManyParts(1_000)));
+    assert_eq!(
+        parts(1_000, 999),
+        Err(crate::QuotaError::TooManyParts(1_000))
+    );
     let meter = parts(1_000, 1_000).unwrap();
     let now = Timestamp::from_nanos(Timestamp::MAX.as_nanos() - 2_000);
     let mut state = meter.fresh(now);

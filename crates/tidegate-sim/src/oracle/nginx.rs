@@ -82,7 +82,7 @@ impl NginxOracle {
     }
 
     /// The same node in another zone: the excess has drained at the old rate until now.
-    pub fn change(&mut self, new: Self, now: u64) {
+    pub fn change(&mut self, new: &Self, now: u64) {
         let excess = self.excess_of(now, 1) - 1_000;
         let last = self.millis(now);
         self.latest = self.latest.max(now);

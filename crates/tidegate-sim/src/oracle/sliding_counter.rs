@@ -54,7 +54,7 @@ impl SlidingCounterOracle {
 
     /// The same list under another limit. Windows of another length do not know the old ones: what
     /// counts, in whole permits, came just now.
-    pub fn change(&mut self, new: Self, now: u64) {
+    pub fn change(&mut self, new: &Self, now: u64) {
         self.latest = self.now(now);
         if new.window != self.window {
             let permits = ceil_div(self.counted(now), self.window);

@@ -37,7 +37,7 @@ impl SlidingWindowOracle {
 
     /// The same list under another limit. Who was out stays out, and who came in a part may have
     /// come at its very end.
-    pub fn change(&mut self, new: Self, now: u64) {
+    pub fn change(&mut self, new: &Self, now: u64) {
         self.latest = self.now(now);
         let (latest, window, parts) = (self.latest, self.window, self.parts);
         let window_began = self.window_began(now);

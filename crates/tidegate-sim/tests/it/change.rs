@@ -174,7 +174,7 @@ fn sliding_window_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
         ref other => panic!("no sliding window: {other:?}"),
     };
     follows(story, oracle_of(&story[0].0), |oracle, algorithm, now| {
-        oracle.change(oracle_of(algorithm), now);
+        oracle.change(&oracle_of(algorithm), now);
     })
 }
 
@@ -184,7 +184,7 @@ fn sliding_counter_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
         ref other => panic!("no sliding counter: {other:?}"),
     };
     follows(story, oracle_of(&story[0].0), |oracle, algorithm, now| {
-        oracle.change(oracle_of(algorithm), now);
+        oracle.change(&oracle_of(algorithm), now);
     })
 }
 
@@ -212,7 +212,7 @@ fn nginx_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
         ref other => panic!("no nginx: {other:?}"),
     };
     follows(story, oracle_of(&story[0].0), |oracle, algorithm, now| {
-        oracle.change(oracle_of(algorithm), now);
+        oracle.change(&oracle_of(algorithm), now);
     })
 }
 

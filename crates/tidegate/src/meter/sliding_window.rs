@@ -13,8 +13,8 @@ use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
 ///
 /// The price: a limit that is always asked for more lets `permits` pass in a window and a part,
 /// not in a window. Memory is at most 16 bytes * (`parts` + 1) per key. Parts are aligned to the
-/// epoch and at least a nanosecond long, in whole or not: at time *t* it is the part number
-/// `floor(t * parts / window)`.
+/// epoch and no shorter than a nanosecond, but need not be whole ones: the part at time *t* is
+/// `t * parts / window`, rounded down.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SlidingWindow {
     permits: u64,

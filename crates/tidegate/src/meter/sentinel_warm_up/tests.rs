@@ -39,6 +39,8 @@ fn the_numbers_of_sentinels_own_tests() {
             1_000,
             [(1_000, 33), (750, 50), (500, 100), (0, 100)],
         ),
+        // 44.999... as floating point has it, which is why Sentinel takes the next number.
+        (75, 375, 750, [(500, 45), (750, 25), (375, 75), (374, 75)]),
     ];
     for (count, warning, most, stored) in cases {
         let meter = meter(count, 10, 3);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tidegate::meter::{SlidingWindow, SmoothWarmUp};
 use tidegate::{Algorithm, DEFAULT_MAX_DEBT, Limit, Quota, QuotaError};
 
+use super::dialects::{nginx, nginx_delay, per_second, whole_seconds};
 use super::scalars::{duration, number, parsed};
 use crate::file::{AlgorithmName, Field, LimitFile, RateText, RefillName};
 use crate::grammar::{RateText as Rate, parse_rate};
@@ -18,21 +19,19 @@ const LOG_BYTES_PER_PERMIT: u64 = 16;
 const DEFAULT_COLD_FACTOR: u32 = 3;
 /// Parts of a sliding window.
 const DEFAULT_PARTS: NonZeroU32 = NonZeroU32::new(10).expect("10 is not 0");
-/// Sentinel's warm-up period.
-const DEFAULT_SENTINEL_WARM_UP: Duration = Duration::from_secs(10);
 
 /// What a limit says about counting besides its numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) kind: AlgorithmName,
-    warm_up: Option<Duration>,
+    pub(super) warm_up: Option<Duration>,
     cold_factor: u32,
     max_debt: Duration,
     parts: NonZeroU32,
     refill: RefillName,
     initial: Option<u64>,
     /// Of nginx: how many are not delayed; `None` for none is.
-    delay: Option<u64>,
+    pub(super) delay: Option<u64>,
 }
 
 /// The numbers of a limit or an override, as they were written.
@@ -124,18 +123,6 @@ fn parts(field: &Field<u64>, report: &Report<'_>) -> NonZeroU32 {
         .and_then(|parts| u32::try_from(parts).ok())
         .and_then(NonZeroU32::new)
         .unwrap_or(DEFAULT_PARTS)
-}
-
-fn nginx_delay(file: &LimitFile, report: &Report<'_>) -> Option<u64> {
-    match (file.nodelay.get(), file.delay.placed()) {
-        (Some(true), Some((_, place))) => {
-            let finding = Finding::error(place, "`delay` beside `nodelay: true`");
-            report.push(finding.help("leave one of them out"));
-            None
-        }
-        (Some(true), None) => None,
-        (_, delay) => Some(delay.map_or(0, |(&delay, _)| delay)),
-    }
 }
 
 /// The limit that settings and numbers make; `None`, and reported, where they make none.
@@ -259,63 +246,6 @@ fn burst(
         None if kind == AlgorithmName::Nginx => Some(permits.min(1)),
         None => Some(permits),
     }
-}
-
-/// `burst` includes the first request here, and not at nginx.
-fn nginx(
-    settings: Settings,
-    rate: Rate,
-    burst: u64,
-    numbers: Numbers<'_>,
-    report: &Report<'_>,
-) -> Option<Algorithm> {
-    let per_minute = match rate.period.as_nanos() {
-        1_000_000_000 => false,
-        60_000_000_000 => true,
-        _ => {
-            let message = "nginx counts per second or per minute";
-            let finding = Finding::error(numbers.rate.place()?, message);
-            report.push(finding.help("write a whole number a second or a minute: `2/s`, `30/min`"));
-            return None;
-        }
-    };
-    let (requests, delay) = (rate.permits, settings.delay);
-    let burst = burst.saturating_sub(1);
-    Some(Algorithm::Nginx {
-        requests,
-        per_minute,
-        burst,
-        delay,
-    })
-}
-
-/// The permits of a second, where the rate is a whole number of them.
-fn per_second(rate: Rate, name: &str, numbers: Numbers<'_>, report: &Report<'_>) -> Option<u64> {
-    if rate.period == Duration::from_secs(1) {
-        return Some(rate.permits);
-    }
-    let finding = Finding::error(
-        numbers.rate.place()?,
-        format!("`{name}` counts by the second"),
-    );
-    report.push(finding.help("write a whole number a second: `10/s`"));
-    None
-}
-
-/// The warm-up in whole seconds; Sentinel's default is 10.
-fn whole_seconds(
-    warm_up: Option<Duration>,
-    numbers: Numbers<'_>,
-    report: &Report<'_>,
-) -> Option<u32> {
-    let warm_up = warm_up.unwrap_or(DEFAULT_SENTINEL_WARM_UP);
-    let seconds = u32::try_from(warm_up.as_secs()).ok();
-    let whole = seconds.filter(|_| warm_up.subsec_nanos() == 0);
-    if whole.is_none() {
-        let message = "`sentinel_warm_up` warms up in whole seconds";
-        report.push(Finding::error(numbers.rate.place()?, message).help("write `warm_up: 10s`"));
-    }
-    whole
 }
 
 /// A burst of 0 beside a rate admits nothing; a burst beside a rate of 0 says two things.

@@ -182,7 +182,7 @@ proptest! {
         })?;
     }
 
-    // proves: B2 (local, two-window counter)
+    // proves: B2 (local)
     #[test]
     fn sliding_counter_never_passes_twice_its_permits_within_a_windows_length(
         algorithm in strategy::sliding_counter(),

@@ -102,8 +102,10 @@ fn unreserved_decoded(path: &str) -> String {
                 out.push_str(&rest[at..at + 3].to_ascii_uppercase());
                 rest = &rest[at + 3..];
             }
+            // A `%` that begins no escape is itself: written so, it cannot make one with what is
+            // decoded after it (`/%%41B` is not `/%AB`).
             None => {
-                out.push('%');
+                out.push_str("%25");
                 rest = &rest[at + 1..];
             }
         }

@@ -49,6 +49,13 @@ fn check_path(target: &str, path_found: &str) {
 }
 
 #[test]
+fn a_stray_percent_makes_no_escape_with_what_follows() {
+    check_path("/%%41B", "/%25AB");
+    check_path("/%%63E", "/%25cE");
+    check_path("/%25cE", "/%25cE");
+}
+
+#[test]
 fn a_plain_path_is_as_it_came() {
     for plain in ["/", "/a", "/a/b/", "/a.b/c..d/e.", "/a~b-c_d", "/a;b=c/d,e"] {
         check_path(plain, plain);
@@ -85,8 +92,8 @@ fn what_a_server_may_tell_apart_stays_apart() {
     check_path("/%c3%a9", "/%C3%A9");
     check_path("/a%20b", "/a%20b");
     check_path("/a%25", "/a%25");
-    check_path("/100%", "/100%");
-    check_path("/%zz/%4", "/%zz/%4");
+    check_path("/100%", "/100%25");
+    check_path("/%zz/%4", "/%25zz/%254");
     check_path("/%2561", "/%2561");
 }
 

@@ -17,7 +17,6 @@ mod smooth_warm_up;
 mod token_bucket;
 
 use std::fmt::Debug;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tidegate::Algorithm;
@@ -80,24 +79,6 @@ pub trait Oracle: Debug {
 
     /// Gives back what was taken, where that still means anything.
     fn give_back(&mut self, now: u64, ticket: Ticket);
-
-    /// By how many nanoseconds a time that the engine tells may differ from one of this oracle, by
-    /// the engine's stated rounding. 0 for all whose arithmetic is exact.
-    fn tolerance_nanos(&self) -> u64 {
-        0
-    }
-
-    /// What the engine may say to remain: [`remaining`](Oracle::remaining), or near it where the
-    /// engine rounds.
-    fn remaining_about(&self, now: u64) -> RangeInclusive<u64> {
-        let remaining = self.remaining(now);
-        remaining..=remaining
-    }
-
-    /// Whether an answer hangs on the engine's rounding in a way that no other time decides.
-    fn is_close(&self, _request: Request) -> bool {
-        false
-    }
 
     /// A copy.
     fn boxed(&self) -> Box<dyn Oracle>;

@@ -326,8 +326,7 @@ proptest! {
 }
 
 proptest! {
-    // The oracle counts in long fractions.
-    #![proptest_config(cases(150))]
+    #![proptest_config(cases(500))]
 
     // proves: B6 (local)
     #[test]

@@ -37,7 +37,9 @@ use crate::{Ask, Decision, Timestamp};
 /// An algorithm with its numbers. States are apart from it, one for each key.
 ///
 /// Everything here is pure: the same state, time and ask give the same plan. A time before one
-/// that a state has seen counts as no time passed.
+/// that a state has seen grants nothing; a state of one number does not know how late it was, and
+/// may refuse more until that time has come again. A [`Keyed`](crate::store::Keyed) store keeps
+/// the latest time beside its states, and counts a step back as no time passed.
 pub trait Meter: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     /// What is remembered of one key. Its default stands for "nothing stored here" and is never
     /// planned on; [`fresh`](Self::fresh) is what a new key starts with.

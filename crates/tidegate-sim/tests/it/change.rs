@@ -432,7 +432,7 @@ fn close(waits: &[f64], expected: &[f64]) {
     assert!(waits.iter().zip(expected).all(near), "{waits:?}");
 }
 
-// shows: B6, F4 (Guava: setRate of a bursty limiter)
+// shows: B6 (local), F4 (Guava: setRate of a bursty limiter)
 #[test]
 fn a_changed_bursty_rate_lets_the_next_one_pay_the_old_debt() {
     use Turn::Acquire;
@@ -452,7 +452,7 @@ fn a_changed_bursty_rate_lets_the_next_one_pay_the_old_debt() {
     close(&guava(&story), &[0.0, 1.0, 1.0]);
 }
 
-// shows: B6, F4 (Guava: setRate while warming up)
+// shows: B6 (local), F4 (Guava: setRate while warming up)
 #[test]
 fn a_changed_warm_up_rate_goes_on_as_warm_as_it_was() {
     let one = Turn::Acquire(1);
@@ -490,7 +490,7 @@ fn changing_a_pay_later_limit_forgives_no_debt() {
     }
 }
 
-// shows: F4, B11 (thousands of keys move to another kind of limit)
+// shows: F4, B11 (set again)
 #[test]
 fn all_keys_move_with_what_they_used() {
     let kinds = [
@@ -585,7 +585,7 @@ fn a_key_between_a_limit_and_its_override_has_used_what_it_used() {
     assert_eq!(limits[0].peek(key, later, &Ask::ONE).remaining, 50);
 }
 
-// shows: B6, F4 (Guava: setRate scales what is stored)
+// shows: B6 (local), F4 (Guava: setRate scales what is stored)
 #[test]
 fn a_changed_burst_stores_the_same_part_of_it() {
     let of = |burst| Algorithm::SmoothBursty {
@@ -604,7 +604,7 @@ fn a_changed_burst_stores_the_same_part_of_it() {
     assert_eq!([10, 20, 7, 10].map(&mut stored), [5, 10, 3, 5]);
 }
 
-// shows: F4, B1
+// shows: F4, B1 (local)
 #[test]
 fn what_a_window_or_a_log_has_let_go_of_stays_gone_when_it_changes() {
     let (permits, window) = (5, Duration::from_secs(10));

@@ -115,7 +115,7 @@ impl Building {
 proptest! {
     #![proptest_config(cases(30))]
 
-    // proves: A5, H1 (below the bound)
+    // proves: A5 (keys apart), H1 (below the bound)
     #[test]
     fn below_the_bound_nobody_notices_that_keys_are_forgotten(
         algorithm in strategy::exact(),
@@ -160,7 +160,7 @@ proptest! {
         prop_assert_eq!(store.stats().overflowed, 0);
     }
 
-    // proves: A2, B8, H1 (at the bound)
+    // proves: A2 (refusing), B8 (permits with a guard), H1 (at the bound)
     #[test]
     fn no_key_ever_has_more_inside_than_places_and_no_guard_is_lost(
         max_keys in 1..20_usize,
@@ -206,7 +206,7 @@ fn remaining(store: &Enforcer, key: u64) -> u64 {
     store.peek(hash(key), START, &Ask::ONE).remaining
 }
 
-// shows: H1
+// shows: H1 (bounded memory)
 #[test]
 fn at_the_bound_a_drained_key_goes_first() {
     let store = sixteen(Some(9));
@@ -219,7 +219,7 @@ fn at_the_bound_a_drained_key_goes_first() {
     }
 }
 
-// shows: H1
+// shows: H1 (bounded memory)
 #[test]
 fn at_the_bound_else_the_one_that_gives_away_fewest_permits() {
     let store = sixteen(None);
@@ -234,7 +234,7 @@ fn at_the_bound_else_the_one_that_gives_away_fewest_permits() {
     assert_eq!((stats.evicted_active, stats.permits_released), (3, 3));
 }
 
-// shows: H1
+// shows: H1 (bounded memory)
 #[test]
 fn a_key_that_is_refused_at_first_sight_takes_nobodys_place() {
     let store = sixteen(None);
@@ -249,7 +249,7 @@ fn a_key_that_is_refused_at_first_sight_takes_nobodys_place() {
     );
 }
 
-// shows: A2, H1
+// shows: A2 (refusing), H1 (bounded memory)
 #[test]
 fn where_all_are_pinned_new_keys_share_an_entry() {
     let gate = keyed(&Algorithm::Concurrency { max: 2 }, 1);
@@ -270,7 +270,7 @@ fn where_all_are_pinned_new_keys_share_an_entry() {
     }
 }
 
-// shows: A2, H1
+// shows: A2 (refusing), H1 (bounded memory)
 #[test]
 fn a_key_that_shared_an_entry_has_its_places_once_when_there_is_room_again() {
     let gate = keyed(&Algorithm::Concurrency { max: 2 }, 1);
@@ -289,7 +289,7 @@ fn a_key_that_shared_an_entry_has_its_places_once_when_there_is_room_again() {
     assert!(enter(2).0.is_allowed());
 }
 
-// shows: H1, F1
+// shows: H1 (bounded memory), F4
 #[test]
 fn a_lowered_bound_is_reached_as_new_keys_come() {
     let quota = Quota::per_day(10);
@@ -311,7 +311,7 @@ fn a_lowered_bound_is_reached_as_new_keys_come() {
     }
 }
 
-// shows: H1
+// shows: H1 (bounded memory)
 #[test]
 fn a_raised_bound_has_as_many_shards_as_one_made_for_it() {
     let clock = ManualClock::new(START);
@@ -330,7 +330,7 @@ fn a_raised_bound_has_as_many_shards_as_one_made_for_it() {
     }
 }
 
-// shows: H1
+// shows: H1 (bounded memory)
 #[test]
 fn a_panic_while_a_new_key_is_decided_leaves_no_place_taken() {
     let store = keyed(&Algorithm::TokenBucket(Quota::per_day(10)), 1);

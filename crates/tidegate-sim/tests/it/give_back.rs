@@ -23,7 +23,7 @@ fn hash(key: &str) -> KeyHash {
 proptest! {
     #![proptest_config(cases(500))]
 
-    // proves: A7
+    // proves: A7 (cost and peek and give back)
     #[test]
     fn giving_back_at_once_is_as_if_nothing_had_been_taken(
         algorithm in prop_oneof![strategy::rate_limit(), strategy::concurrency()],
@@ -49,7 +49,7 @@ proptest! {
     }
 }
 
-// shows: A7
+// shows: A7 (cost and peek and give back)
 #[test]
 fn a_receipt_of_another_limit_comes_back() {
     let quota = Quota::per_day(10);
@@ -75,7 +75,7 @@ fn a_receipt_of_another_limit_comes_back() {
     stores[0].give_back(receipt, START).expect("its own");
 }
 
-// shows: A7
+// shows: A7 (cost and peek and give back)
 #[test]
 fn what_time_has_given_back_is_not_given_back_again() {
     let (permits, window) = (5, Duration::from_secs(10));
@@ -119,7 +119,7 @@ fn what_time_has_given_back_is_not_given_back_again() {
     }
 }
 
-// shows: A7, H1
+// shows: A7 (cost and peek and give back), H1 (bounded memory)
 #[test]
 fn a_key_that_was_forgotten_meanwhile_has_nothing_to_get_back() {
     let store = keyed(&Algorithm::TokenBucket(Quota::per_day(10)), 1);
@@ -132,7 +132,7 @@ fn a_key_that_was_forgotten_meanwhile_has_nothing_to_get_back() {
     assert_eq!(store.peek(hash("b"), START, &Ask::ONE).remaining, 9);
 }
 
-// shows: A2, B8
+// shows: A2 (refusing), B8 (permits with a guard)
 #[test]
 fn a_guard_gives_back_once_when_it_is_dropped_forgotten_about_or_panicked_over() {
     let one = ConcurrencyLimiter::new(3).expect("valid");
@@ -157,7 +157,7 @@ fn a_guard_gives_back_once_when_it_is_dropped_forgotten_about_or_panicked_over()
     assert_eq!(free(), (3, 3));
 }
 
-// shows: A2, A6, A7
+// shows: A2 (refusing), A6, A7 (cost and peek and give back)
 #[test]
 fn a_check_of_several_gives_places_back_when_dropped_and_permits_only_when_asked() {
     let clock = ManualClock::new(START);

@@ -89,7 +89,7 @@ const EXACT: f64 = 1e-9;
 /// What Guava's tests compare.
 const TWO_DIGITS: f64 = 0.005 + 1e-6;
 
-// shows: B6
+// shows: B6 (local)
 #[test]
 fn bursty_the_next_one_pays() {
     let story = [Acquire(10), Acquire(1), Acquire(1), Acquire(1)];
@@ -98,7 +98,7 @@ fn bursty_the_next_one_pays() {
     check(bursty(1), &story, &[0.0, 1.0, 1.0, 2.0, 4.0, 8.0], EXACT);
 }
 
-// shows: B6
+// shows: B6 (local)
 #[test]
 fn bursty_stores_a_second_of_permits_and_the_next_is_free() {
     let mut story = vec![Acquire(1), Rest(3.0)];
@@ -107,7 +107,7 @@ fn bursty_stores_a_second_of_permits_and_the_next_is_free() {
     check(bursty(5), &story, &waits, EXACT);
 }
 
-// shows: B6
+// shows: B6 (local)
 #[test]
 fn bursty_eleven_at_once_go_one_each_100_ms() {
     let clock = ManualClock::new(START);
@@ -119,14 +119,14 @@ fn bursty_eleven_at_once_go_one_each_100_ms() {
     }
 }
 
-// shows: B6
+// shows: B6 (local)
 #[test]
 fn warm_up_two_per_second_over_three_seconds() {
     let waits = [0.0, 4.0 / 3.0, 1.0, 2.0 / 3.0, 0.5, 0.5, 0.5, 0.5, 0.5];
     check(warm_up(2, 3, 3), &ones(9), &waits, 2.0 * EXACT);
 }
 
-// shows: B6
+// shows: B6 (local)
 #[test]
 fn warm_up_gets_cold_again_after_rest() {
     let cold = [0.0, 1.38, 1.13, 0.88, 0.63, 0.5, 0.5, 0.5];
@@ -140,14 +140,14 @@ fn warm_up_gets_cold_again_after_rest() {
     check(warm_up(2, 4, 3), &story, &waits, TWO_DIGITS);
 }
 
-// shows: B6
+// shows: B6 (local)
 #[test]
 fn warm_up_with_a_cold_factor_of_ten() {
     let waits = [0.0, 1.75, 1.26, 0.76, 0.30, 0.2, 0.2, 0.2];
     check(warm_up(5, 4, 10), &ones(8), &waits, TWO_DIGITS);
 }
 
-// shows: B6
+// shows: B6 (local)
 #[test]
 fn warm_up_takes_as_long_however_it_is_asked() {
     for cold_factor in [2, 3, 10] {
@@ -168,7 +168,7 @@ fn warm_up_takes_as_long_however_it_is_asked() {
     }
 }
 
-// shows: B6, B10
+// shows: B6 (local), B10 (sync)
 #[test]
 fn try_acquire_looks_at_the_debt_of_others_not_at_its_own() {
     let clock = ManualClock::new(START);

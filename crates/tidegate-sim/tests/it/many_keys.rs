@@ -78,13 +78,13 @@ fn bounded(keys: u64, max_keys: usize) -> (Flood, Enforcer) {
     (flood, store)
 }
 
-// shows: H1
+// shows: H1 (bounded memory)
 #[test]
 fn two_hundred_thousand_keys_in_room_for_twenty_thousand() {
     let _ = bounded(200_000, 20_000);
 }
 
-// shows: H1
+// shows: H1 (bounded memory)
 #[test]
 #[ignore = "long: ten million keys"]
 fn alone_ten_million_keys_in_room_for_a_million() {

@@ -41,7 +41,7 @@ fn all_that_there_is(quota: Quota, way: Way, permits: i128, gaps: &[u64]) {
 proptest! {
     #![proptest_config(cases(60))]
 
-    // proves: A1, B5
+    // proves: A1, B5 (greedy refill)
     #[test]
     fn a_thousand_million_permits_later_nothing_has_drifted(
         (permits, seconds) in prop::sample::select(&EXACT_RATES[..]),
@@ -57,7 +57,7 @@ proptest! {
     }
 }
 
-// shows: A1, B5
+// shows: A1, B5 (greedy refill)
 #[test]
 fn what_people_ask_for_is_what_they_get() {
     let second = Duration::from_secs(1);

@@ -33,6 +33,7 @@ fn both<T: Send + Sync + 'static>(shared: &Arc<T>, work: fn(&T, u64) -> u64) -> 
     work(shared, 0) + theirs.join().unwrap()
 }
 
+// proves: A1, B5 (greedy refill)
 #[test]
 fn loom_two_checks_admit_no_more_than_the_burst() {
     loom::model(|| {
@@ -79,6 +80,7 @@ fn loom_who_holds_and_does_not_agree_takes_nothing() {
     });
 }
 
+// proves: A7 (cost and peek and give back)
 #[test]
 fn loom_what_is_given_back_is_there_once() {
     loom::model(|| {
@@ -95,6 +97,7 @@ fn loom_what_is_given_back_is_there_once() {
     });
 }
 
+// proves: A6
 #[test]
 fn loom_checks_of_two_limits_charge_both_or_none() {
     loom::model(|| {
@@ -112,6 +115,7 @@ fn loom_checks_of_two_limits_charge_both_or_none() {
     });
 }
 
+// proves: A6
 #[test]
 fn loom_a_check_of_two_limits_beside_a_check_of_one() {
     loom::model(|| {
@@ -129,6 +133,7 @@ fn loom_a_check_of_two_limits_beside_a_check_of_one() {
     });
 }
 
+// proves: A2 (refusing), B8 (refusing)
 #[test]
 fn loom_never_more_inside_than_places() {
     loom::model(|| {
@@ -178,6 +183,7 @@ fn loom_two_checks_of_one_key_in_a_store_of_many() {
     });
 }
 
+// proves: H1 (bounded memory)
 #[test]
 fn loom_new_keys_in_two_shards_respect_the_bound() {
     loom::model(|| {

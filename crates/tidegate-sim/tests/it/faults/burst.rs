@@ -4,7 +4,7 @@ use tidegate::{Algorithm, DEFAULT_MAX_DEBT, KeyedConcurrencyLimiter, Retry};
 
 use super::*;
 
-// shows: A1, B5
+// shows: A1, B5 (greedy refill)
 #[test]
 fn guava_5372_burst_after_idling_is_what_was_asked_for_and_can_be_one() {
     for burst in [1, 2, 5] {
@@ -14,7 +14,7 @@ fn guava_5372_burst_after_idling_is_what_was_asked_for_and_can_be_one() {
     }
 }
 
-// shows: A1, A7
+// shows: A1, A7 (cost and peek and give back)
 #[test]
 fn guava_7130_five_thousand_permits_at_five_a_second_are_refused() {
     let (limiter, _) = timed(Quota::per_second(5));
@@ -53,7 +53,7 @@ fn guava_5290_eighty_thousand_a_second_are_not_eighty_three() {
     assert_eq!(passed, 2 + 299_999);
 }
 
-// shows: A1, H1
+// shows: A1, H1 (bounded memory)
 #[test]
 fn bucket4j_51_long_idle_neither_overflows_nor_refuses() {
     for quota in [Quota::per_second(1_000_000_007), Quota::per_month(1)] {
@@ -70,7 +70,7 @@ fn bucket4j_51_long_idle_neither_overflows_nor_refuses() {
     }
 }
 
-// shows: A1, B4
+// shows: A1, B4 (meter)
 #[test]
 fn throttlecrab_idle_credit_never_lets_seventeen_through_a_burst_of_ten() {
     let (limiter, clock) = timed(Quota::per_second(1).burst(10));
@@ -83,7 +83,7 @@ fn throttlecrab_idle_credit_never_lets_seventeen_through_a_burst_of_ten() {
     }
 }
 
-// shows: A1, B4, E1
+// shows: A1, B4 (meter)
 #[test]
 fn redis_cell_50_remaining_above_limit_and_no_limit_at_high_rates() {
     for rate in [6_000, 8_000, 10_000, 1_000_000, 10_000_000, 2_000_000_000] {
@@ -118,7 +118,7 @@ fn sentinel_1615_thousands_a_second_and_a_fifth_of_one() {
     }
 }
 
-// shows: B1, B5
+// shows: B1 (local), B5 (greedy refill)
 #[test]
 fn sentinel_3407_two_in_three_seconds_are_not_four() {
     let (permits, window) = (2, seconds(3));
@@ -140,7 +140,7 @@ fn sentinel_3407_two_in_three_seconds_are_not_four() {
     }
 }
 
-// shows: B3
+// shows: B3 (local)
 #[test]
 fn sentinel_2859_two_half_second_buckets_do_not_pass_twenty_in_half_a_second() {
     let (limiter, clock) = timed(Algorithm::SlidingLog {
@@ -155,7 +155,7 @@ fn sentinel_2859_two_half_second_buckets_do_not_pass_twenty_in_half_a_second() {
     assert_eq!(pass(&limiter, 20), 10);
 }
 
-// shows: B1, B3
+// shows: B1 (local), B3 (local)
 #[test]
 fn envoy_ratelimit_193_the_edge_of_a_window_passes_twice_and_a_log_does_not() {
     let (permits, window) = (5, seconds(60));
@@ -172,7 +172,7 @@ fn envoy_ratelimit_193_the_edge_of_a_window_passes_twice_and_a_log_does_not() {
     }
 }
 
-// shows: A1, D3
+// shows: A1
 #[test]
 fn nginx_58_the_first_request_is_not_free_and_tiny_rates_are_not_rounded() {
     for per_minute in [1, 7, 59, 100] {
@@ -212,7 +212,7 @@ fn envoy_24282_a_saturated_bucket_passes_all_of_its_rate() {
     assert_eq!(passed, 10 + 9_999);
 }
 
-// shows: A7
+// shows: A7 (cost and peek and give back)
 #[test]
 fn redisson_permits_above_two_to_the_32_are_not_truncated() {
     let (limiter, _) = timed(Quota::per_second(10));
@@ -225,7 +225,7 @@ fn redisson_permits_above_two_to_the_32_are_not_truncated() {
     assert_eq!(limiter.peek(&Ask::ONE).remaining, 10);
 }
 
-// shows: B6
+// shows: B6 (local)
 #[test]
 fn sentinel_warm_up_slower_than_its_cold_factor_is_not_shut_for_ever() {
     let second = Duration::from_secs(1);
@@ -251,7 +251,7 @@ fn sentinel_warm_up_slower_than_its_cold_factor_is_not_shut_for_ever() {
     }
 }
 
-// shows: H1
+// shows: H1 (bounded memory)
 #[test]
 fn sentinel_2190_beyond_the_bound_nothing_is_waved_through() {
     let (builder, _) = keyed(Quota::per_day(3));
@@ -269,7 +269,7 @@ fn sentinel_2190_beyond_the_bound_nothing_is_waved_through() {
     assert_eq!(guards.iter().flatten().count(), 101);
 }
 
-// shows: H1
+// shows: H1 (bounded memory)
 #[test]
 fn traefik_a_drained_bucket_is_not_full_again_after_two_seconds() {
     let (builder, clock) = keyed(Quota::per_second(10).burst(1_000));
@@ -283,7 +283,7 @@ fn traefik_a_drained_bucket_is_not_full_again_after_two_seconds() {
     assert_eq!(limiter.peek("drained", &Ask::ONE).remaining, 20);
 }
 
-// shows: H1
+// shows: H1 (bounded memory)
 #[test]
 fn envoy_gateway_9973_a_busy_client_is_not_the_one_that_is_evicted() {
     let (builder, clock) = keyed(Quota::per_minute(60).burst(100));

@@ -76,7 +76,7 @@ fn gubernator_a_key_at_zero_recovers_when_the_limit_is_raised_or_permits_come_ba
     assert_eq!(limiter.peek("key", &Ask::ONE).remaining, 7);
 }
 
-// shows: F4, B3
+// shows: F4, B3 (local)
 #[test]
 fn caddy_ratelimit_raising_a_log_holds_at_once_and_counts_what_was() {
     let log = |permits| Algorithm::SlidingLog {

@@ -23,7 +23,7 @@ fn envoy_ratelimit_1060_blocked_caller_drains_no_shared_budget() {
     assert_eq!((0..10).filter(|_| call("quiet")).count(), 10);
 }
 
-// shows: A5
+// shows: A5 (keys apart)
 #[test]
 fn erpc_1058_two_limits_with_equal_keys_do_not_share_a_counter() {
     let (per_second, _) = keyed(Quota::per_day(2));
@@ -41,7 +41,7 @@ fn erpc_1058_two_limits_with_equal_keys_do_not_share_a_counter() {
     assert_ne!(hasher.hash(&("ab", "")), hasher.hash(&("a", "b")));
 }
 
-// shows: A2, H1
+// shows: A2 (refusing), H1 (bounded memory)
 #[test]
 fn sentinel_628_many_at_once_do_not_pass_between_check_and_count() {
     let threads = 8;
@@ -73,7 +73,7 @@ fn sentinel_628_many_at_once_do_not_pass_between_check_and_count() {
     assert_eq!(gate.peek(1).remaining, 3);
 }
 
-// shows: A7, B3
+// shows: A7 (cost and peek and give back), B3 (local)
 #[test]
 fn redisson_7329_what_is_refunded_is_refunded_from_when_it_was_taken() {
     let (builder, clock) = keyed(Algorithm::SlidingLog {
@@ -95,7 +95,7 @@ fn redisson_7329_what_is_refunded_is_refunded_from_when_it_was_taken() {
     assert!(take(5).0.is_allowed());
 }
 
-// shows: C6
+// shows: A1
 #[test]
 fn spring_cloud_gateway_2412_clocks_that_disagree_do_not_refill_twice() {
     let hasher = KeyHasher::with_keys(1, 2);
@@ -113,7 +113,7 @@ fn spring_cloud_gateway_2412_clocks_that_disagree_do_not_refill_twice() {
     assert!((209..=211).contains(&passed), "{passed}");
 }
 
-// shows: A5, H1
+// shows: A5 (keys apart), H1 (bounded memory)
 #[test]
 fn keys_share_neither_permits_nor_fate() {
     let (builder, _) = keyed(Quota::per_day(2));

@@ -4,7 +4,7 @@ use tidegate::{Algorithm, Clock, Retry};
 
 use super::*;
 
-// shows: A1, B4
+// shows: A1, B4 (meter)
 #[test]
 fn bucket4j_88_a_wait_counts_what_has_dripped_in_already() {
     let (limiter, clock) = timed(Quota::per_second(1).burst(4));
@@ -22,7 +22,7 @@ fn bucket4j_88_a_wait_counts_what_has_dripped_in_already() {
     assert!(limiter.check().is_allowed());
 }
 
-// shows: A8, D4
+// shows: A1
 #[test]
 fn traefik_8573_retry_after_zero_is_never_told() {
     let limits = [
@@ -45,7 +45,7 @@ fn traefik_8573_retry_after_zero_is_never_told() {
     }
 }
 
-// shows: B4
+// shows: B4 (meter)
 #[test]
 fn dragonfly_1008_the_reset_is_not_off_by_one() {
     let (limiter, clock) = timed(Quota::per_second(1).burst(2));
@@ -56,7 +56,7 @@ fn dragonfly_1008_the_reset_is_not_off_by_one() {
     assert_eq!(limiter.peek(&Ask::ONE).reset_after, Duration::ZERO);
 }
 
-// shows: B10
+// shows: B10 (sync)
 #[test]
 fn resilience4j_1968_who_cannot_wait_long_enough_is_refused_at_once() {
     let limits = [
@@ -84,7 +84,7 @@ fn resilience4j_1968_who_cannot_wait_long_enough_is_refused_at_once() {
     }
 }
 
-// shows: B10
+// shows: B10 (sync)
 #[test]
 fn guava_1754_who_waits_goes_on_in_the_order_of_coming_whatever_it_takes() {
     let (limiter, _) = timed(Quota::per_second(10));
@@ -98,7 +98,7 @@ fn guava_1754_who_waits_goes_on_in_the_order_of_coming_whatever_it_takes() {
     assert_eq!(delays[4], millis(1_900));
 }
 
-// shows: A7
+// shows: A7 (cost and peek and give back)
 #[test]
 fn a_request_that_never_fits_is_not_told_to_wait() {
     for algorithm in [

@@ -56,9 +56,12 @@ impl<M: Meter> Keyed<M> {
 
     /// Among the entries near a key: a drained one, or the one that gives away fewest permits.
     fn victim(&self, shard: &Shard<M::State>, key: KeyHash, now: Timestamp) -> Option<usize> {
+        let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
         let mut best = None;
         for at in shard.near(key) {
-            match self.at_stake(shard.slot(at), now) {
+            let slot = shard.slot(at);
+            let meter = &meters.by_id[slot.meter() as usize].meter;
+            match meter.at_stake(&slot.state, now) {
                 Some(0) => return Some(at),
                 Some(stake) if best.is_none_or(|(least, _)| stake < least) => {
                     best = Some((stake, at));

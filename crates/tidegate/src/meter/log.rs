@@ -2,8 +2,10 @@
 //! coarser tick, of the sliding window of parts.
 
 use alloc::collections::VecDeque;
+use core::time::Duration;
 
-use super::State;
+use super::{Plan, State};
+use crate::{Decision, Retry, Verdict};
 
 /// The admissions of the last window.
 ///
@@ -73,6 +75,55 @@ impl Log {
     pub(super) fn tick_of(&self, total: u64) -> Option<u64> {
         let first = self.entries.partition_point(|entry| entry.total < total);
         self.entries.get(first).map(|entry| entry.tick)
+    }
+
+    /// What a limit of `most` permits in `window` ticks answers at `tick`, and would change.
+    /// `leaves` says how long it takes until what came at a tick has left.
+    pub(super) fn plan(
+        &self,
+        most: u64,
+        window: u64,
+        tick: u64,
+        permits: u64,
+        leaves: impl Fn(u64) -> Duration,
+    ) -> Plan<Append> {
+        let left = self.left(window, tick);
+        let gone = self.total_before(left);
+        let used = self.total() - gone;
+        let verdict = if permits <= most.saturating_sub(used) || permits == 0 {
+            Verdict::Allowed {
+                delay: Duration::ZERO,
+            }
+        } else if permits > most {
+            Verdict::Denied {
+                retry: Retry::Never,
+            }
+        } else {
+            // When so many have left that these fit.
+            let enough = self.tick_of(gone + used + permits - most);
+            Verdict::Denied {
+                retry: Retry::After(leaves(enough.unwrap_or(tick))),
+            }
+        };
+        let allowed = matches!(verdict, Verdict::Allowed { .. });
+        let change = (allowed && permits > 0).then_some(Append {
+            left,
+            tick,
+            permits,
+        });
+        let last = if change.is_some() {
+            Some(tick)
+        } else {
+            self.last_tick()
+        };
+        let used = used + change.map_or(0, |append| append.permits);
+        let decision = Decision {
+            verdict,
+            limit: most,
+            remaining: most.saturating_sub(used),
+            reset_after: last.filter(|_| used > 0).map_or(Duration::ZERO, leaves),
+        };
+        Plan { decision, change }
     }
 
     /// The entries, with the permits of each.

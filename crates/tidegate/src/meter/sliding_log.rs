@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::log::{Append, ENTRY_BYTES, Log};
 use super::{Meter, Plan, Taken, Used};
 use crate::time::nanos;
-use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
+use crate::{Ask, Quota, QuotaError, Timestamp};
 
 /// At most `permits` in **every** window of this length, whenever it starts. An admission leaves
 /// at age exactly the window.
@@ -56,46 +56,8 @@ impl Meter for SlidingLog {
 
     fn plan(&self, log: &Log, now: Timestamp, ask: &Ask) -> Plan<Append> {
         let tick = Self::tick(log, now);
-        let left = log.left(self.window, tick);
-        let gone = log.total_before(left);
-        let used = log.total() - gone;
-        let permits = ask.permits();
         let leaves = |at: u64| Duration::from_nanos((at + self.window).saturating_sub(tick));
-        let free = self.permits.saturating_sub(used);
-        let verdict = if permits <= free || permits == 0 {
-            Verdict::Allowed {
-                delay: Duration::ZERO,
-            }
-        } else if permits > self.permits {
-            Verdict::Denied {
-                retry: Retry::Never,
-            }
-        } else {
-            // When so many have left that these fit.
-            let enough = log.tick_of(gone + used + permits - self.permits);
-            Verdict::Denied {
-                retry: Retry::After(leaves(enough.unwrap_or(tick))),
-            }
-        };
-        let allowed = matches!(verdict, Verdict::Allowed { .. });
-        let change = (allowed && permits > 0).then_some(Append {
-            left,
-            tick,
-            permits,
-        });
-        let last = if change.is_some() {
-            Some(tick)
-        } else {
-            log.last_tick()
-        };
-        let used = used + change.map_or(0, |append| append.permits);
-        let decision = Decision {
-            verdict,
-            limit: self.permits,
-            remaining: self.permits.saturating_sub(used),
-            reset_after: last.filter(|_| used > 0).map_or(Duration::ZERO, leaves),
-        };
-        Plan { decision, change }
+        log.plan(self.permits, self.window, tick, ask.permits(), leaves)
     }
 
     fn commit(&self, log: &mut Log, append: Append) -> Taken {

@@ -272,6 +272,22 @@ fn where_all_are_pinned_new_keys_share_an_entry() {
 
 // shows: A2 (refusing), H1 (bounded memory)
 #[test]
+fn who_has_left_the_shared_entry_does_not_come_back_to_it() {
+    let gate = keyed(&Algorithm::Concurrency { max: 2 }, 1);
+    let enter = |key| gate.check(hash(key), START, &Ask::ONE);
+    let (_, pinned) = enter(1);
+    let (_, shared) = enter(2);
+    for receipt in [pinned, shared].into_iter().flatten() {
+        gate.give_back(receipt, START).expect("its own");
+    }
+    // Key 2 has room of its own now: the shared entry is free for others.
+    let all = [2, 2, 3, 3].map(enter);
+    assert!(all.iter().all(|(decision, _)| decision.is_allowed()));
+    assert_eq!(gate.stats().overflowed, 3);
+}
+
+// shows: A2 (refusing), H1 (bounded memory)
+#[test]
 fn a_key_that_shared_an_entry_has_its_places_once_when_there_is_room_again() {
     let gate = keyed(&Algorithm::Concurrency { max: 2 }, 1);
     let enter = |key| gate.check(hash(key), START, &Ask::ONE);

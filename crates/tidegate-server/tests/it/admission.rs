@@ -84,8 +84,11 @@ fn alone_under_load_what_passes_is_within_two_limits_and_nearly_all_of_them() {
         );
         let allowed = "tidegate_decisions_total{limit=\"in-all\",outcome=\"allowed\"}";
         let counted = serve.metric(allowed).unwrap();
+        // wrk cuts its connections when time is up: of each, one request may have been let in and
+        // not have arrived.
+        let cut_off = connections.parse::<f64>().unwrap();
         assert!(
-            (counted - passed as f64).abs() < 0.5,
+            (0.0..=cut_off).contains(&(counted - passed as f64)),
             "{counted} counted, {passed} seen"
         );
         assert!(serve.stop());

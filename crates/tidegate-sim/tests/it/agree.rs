@@ -67,10 +67,12 @@ impl Pair {
             // A store begins to remember a key with the first that it admits, or tells to wait.
             self.oracle = oracle_of(&self.algorithm, self.latest);
         }
+        // Some schedules run to the end of time. A state has no room for a grant after it.
+        let time_left = Timestamp::MAX.as_nanos() - self.latest;
         let request = Request {
             now: self.latest,
             permits: step.size.permits(&*self.oracle, self.latest),
-            patience: step.patience.nanos(scale),
+            patience: step.patience.nanos(scale).min(time_left),
         };
         match step.act {
             Act::Check => self.check(request),
@@ -150,7 +152,7 @@ impl Pair {
         self.told = wait;
         let at = |now| Request { now, ..request };
         let on_time = self.now.saturating_add(wait);
-        // Some schedules run to the end of time, where nobody can wait.
+        // Nobody can wait until after the end of time.
         if on_time <= Timestamp::MAX.as_nanos() {
             let admitted = self.oracle.delay_of(at(on_time));
             prop_assert!(admitted.is_some(), "{request:?}: refused after {wait} ns");

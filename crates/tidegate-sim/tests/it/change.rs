@@ -621,3 +621,48 @@ fn what_a_window_or_a_log_has_let_go_of_stays_gone_when_it_changes() {
         assert_eq!(limiter.peek("key", &Ask::ONE).remaining, 5, "{algorithm:?}");
     }
 }
+
+// shows: F4 (a store that is taken over little by little)
+#[test]
+fn new_numbers_hold_from_the_moment_they_are_set_also_where_keys_are_taken_over_later() {
+    let key = KeyHasher::with_keys(1, 2).hash("key");
+    let fast = Algorithm::TokenBucket(Quota::per_second(1_000));
+    // Of the same kind for more keys, of another width, and of another kind.
+    let slow = [
+        (Algorithm::TokenBucket(Quota::per_second(1).burst(1_000)), 1),
+        (
+            Algorithm::TokenBucket(Quota::new(7, Duration::from_secs(7)).burst(1_000)),
+            1,
+        ),
+        (
+            Algorithm::FixedWindow {
+                permits: 1_000,
+                window: Duration::from_hours(24),
+            },
+            0,
+        ),
+    ];
+    for (slow, passes) in slow {
+        let old = keyed(&fast, 100);
+        assert!(old.check(key, START, &Ask::new(1_000)).0.is_allowed());
+        let new = keyed(&slow, 100_000);
+        new.succeed(old.drain().expect("no gate"), START);
+        let later = START.after(Duration::from_secs(1));
+        let now = new.peek(key, later, &Ask::ONE);
+        assert_eq!(now.remaining, passes, "{slow:?}");
+    }
+}
+
+// shows: F4, A10 (overrides)
+#[test]
+fn a_key_with_an_override_keeps_it_when_the_store_is_made_for_more_keys() {
+    let usual = Algorithm::TokenBucket(Quota::per_second(10));
+    let more = Algorithm::TokenBucket(Quota::per_second(1_000).burst(10_000));
+    let both = |max_keys| tidegate::enforcers(&[usual, more], max_keys).expect("one kind");
+    let (old, new) = (both(10), both(100_000));
+    let key = KeyHasher::with_keys(1, 2).hash("key");
+    assert!(old[1].check(key, START, &Ask::new(9_000)).0.is_allowed());
+    new[0].succeed(old[0].drain().expect("no gate"), START);
+    let later = START.after(Duration::from_secs(1));
+    assert_eq!(new[1].peek(key, later, &Ask::ONE).remaining, 2_000);
+}

@@ -187,6 +187,28 @@ proptest! {
     }
 }
 
+// shows: H1 (bounded memory)
+#[test]
+fn the_counts_of_a_store_add_up() {
+    // A permit is there again after a second: most keys are as good as new when a shard is full.
+    for (max_keys, keys, drained) in [(100_000, 5_000, true), (100, 5_000, true), (50, 400, false)]
+    {
+        let quota = Quota::per_second(1);
+        let store = keyed(&Algorithm::TokenBucket(quota), max_keys);
+        let pace = if drained { 100_000_000 } else { 1 };
+        for key in 0..keys {
+            let now = START.after_nanos(pace * key);
+            assert!(store.check(hash(key), now, &Ask::ONE).0.is_allowed());
+        }
+        let stats = store.stats();
+        let gone = stats.evicted_drained + stats.evicted_active;
+        assert_eq!(stats.keys as u64 + gone, keys, "{stats:?}");
+        assert!(stats.keys <= max_keys);
+        assert_eq!(stats.evicted_active > 0, !drained, "{stats:?}");
+        assert_eq!(stats.permits_released, stats.evicted_active);
+    }
+}
+
 /// Keys 1 to 16, of which key n has taken n permits of 100; the bound is reached.
 fn sixteen(drained: Option<u64>) -> Enforcer {
     let store = keyed(&Algorithm::TokenBucket(Quota::per_day(100)), 16);

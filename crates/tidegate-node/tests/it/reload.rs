@@ -159,11 +159,15 @@ fn decisions_of_two_policies_do_not_wait_for_each_other_in_a_circle() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
+                // Each decides at least once, also where it starts after the last reload.
+                loop {
                     let snapshot = node.snapshot();
                     for name in ["u1", "u2", "u3", "u4"] {
                         assert!(decide(&node, &snapshot, &Sent::by(name)).is_allowed());
                         decided.fetch_add(1, Ordering::Relaxed);
+                    }
+                    if stop.load(Ordering::Relaxed) {
+                        break;
                     }
                 }
             });

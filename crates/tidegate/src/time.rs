@@ -5,7 +5,8 @@ use core::time::Duration;
 /// A point in time: Unix nanoseconds, from 1970 to the year 2116.
 ///
 /// The engine never reads a clock; whoever calls it says what time it is. Times that go into
-/// one limit should never decrease; a step back counts as no time passed.
+/// one limit should never decrease. A store of keys counts a step back as no time passed; a bare
+/// [`Meter`](crate::Meter) may refuse more until that time has come again, and never grants more.
 ///
 /// Values saturate at [`Timestamp::MAX`], so that no arithmetic on them can overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,6 +5,7 @@
 //! Nothing in here shares a formula with the engine. Where an answer needs a search (how long
 //! until?), the tests search by asking.
 
+mod admissions;
 mod concurrency;
 mod fixed_window;
 mod interval_bucket;

@@ -2,23 +2,15 @@
 
 use std::time::Duration;
 
+use super::admissions::Admissions;
 use super::{Oracle, Request, Ticket, nanos, saturated};
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Admission {
-    pub(super) ticket: Ticket,
-    pub(super) at: i128,
-    pub(super) permits: i128,
-}
 
 /// At most so many in each window of the clock, `[k * window, (k + 1) * window)`.
 #[derive(Clone, Debug)]
 pub struct FixedWindowOracle {
     permits: i128,
     window: i128,
-    admissions: Vec<Admission>,
-    latest: i128,
-    tickets: u64,
+    admissions: Admissions,
 }
 
 impl FixedWindowOracle {
@@ -27,19 +19,14 @@ impl FixedWindowOracle {
         Self {
             permits: i128::from(permits),
             window: nanos(window),
-            admissions: Vec::new(),
-            latest: 0,
-            tickets: 0,
+            admissions: Admissions::default(),
         }
     }
 
-    fn now(&self, now: u64) -> i128 {
-        self.latest.max(i128::from(now))
-    }
-
     fn counted(&self, now: u64) -> i128 {
-        let window = self.now(now) / self.window;
+        let window = self.admissions.now(now) / self.window;
         self.admissions
+            .list
             .iter()
             .filter(|admission| admission.at / self.window == window)
             .map(|admission| admission.permits)
@@ -67,20 +54,11 @@ impl Oracle for FixedWindowOracle {
     }
 
     fn take(&mut self, request: Request) -> Ticket {
-        self.latest = self.now(request.now);
-        self.tickets += 1;
-        self.admissions.push(Admission {
-            ticket: Ticket(self.tickets),
-            at: self.latest,
-            permits: i128::from(request.permits),
-        });
-        Ticket(self.tickets)
+        self.admissions.take(request)
     }
 
     fn give_back(&mut self, now: u64, ticket: Ticket) {
-        self.latest = self.now(now);
-        self.admissions
-            .retain(|admission| admission.ticket != ticket);
+        self.admissions.give_back(now, ticket);
     }
 
     fn boxed(&self) -> Box<dyn Oracle> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::fixed_window::Admission;
+use super::admissions::Admissions;
 use super::{Oracle, Request, Ticket, ceil_div, nanos, saturated};
 
 /// At most so many, where each of this window of the clock counts once, and each of the window
@@ -11,9 +11,7 @@ use super::{Oracle, Request, Ticket, ceil_div, nanos, saturated};
 pub struct SlidingCounterOracle {
     permits: i128,
     window: i128,
-    admissions: Vec<Admission>,
-    latest: i128,
-    tickets: u64,
+    admissions: Admissions,
 }
 
 impl SlidingCounterOracle {
@@ -22,19 +20,13 @@ impl SlidingCounterOracle {
         Self {
             permits: i128::from(permits),
             window: nanos(window),
-            admissions: Vec::new(),
-            latest: 0,
-            tickets: 0,
+            admissions: Admissions::default(),
         }
-    }
-
-    fn now(&self, now: u64) -> i128 {
-        self.latest.max(i128::from(now))
     }
 
     /// What counts, in parts of `1 / window` of a permit.
     fn counted(&self, now: u64) -> i128 {
-        let now = self.now(now);
+        let now = self.admissions.now(now);
         let began = now - now % self.window;
         let overlap = began - (now - self.window);
         let weight = |at: i128| {
@@ -47,6 +39,7 @@ impl SlidingCounterOracle {
             }
         };
         self.admissions
+            .list
             .iter()
             .map(|admission| admission.permits * weight(admission.at))
             .sum()
@@ -55,15 +48,11 @@ impl SlidingCounterOracle {
     /// The same list under another limit. Windows of another length do not know the old ones: what
     /// counts, in whole permits, came just now.
     pub fn change(&mut self, new: &Self, now: u64) {
-        self.latest = self.now(now);
+        self.admissions.latest = self.admissions.now(now);
         if new.window != self.window {
             let permits = ceil_div(self.counted(now), self.window);
-            self.tickets += 1;
-            self.admissions = vec![Admission {
-                ticket: Ticket(self.tickets),
-                at: self.latest,
-                permits,
-            }];
+            self.admissions.list.clear();
+            self.admissions.add(permits);
         }
         (self.permits, self.window) = (new.permits, new.window);
     }
@@ -92,20 +81,11 @@ impl Oracle for SlidingCounterOracle {
     }
 
     fn take(&mut self, request: Request) -> Ticket {
-        self.latest = self.now(request.now);
-        self.tickets += 1;
-        self.admissions.push(Admission {
-            ticket: Ticket(self.tickets),
-            at: self.latest,
-            permits: i128::from(request.permits),
-        });
-        Ticket(self.tickets)
+        self.admissions.take(request)
     }
 
     fn give_back(&mut self, now: u64, ticket: Ticket) {
-        self.latest = self.now(now);
-        self.admissions
-            .retain(|admission| admission.ticket != ticket);
+        self.admissions.give_back(now, ticket);
     }
 
     fn boxed(&self) -> Box<dyn Oracle> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::fixed_window::Admission;
+use super::admissions::Admissions;
 use super::{Oracle, Request, Ticket, nanos, saturated};
 
 /// At most so many in the last `window`, whenever one looks; who came exactly `window` ago is out.
@@ -10,9 +10,7 @@ use super::{Oracle, Request, Ticket, nanos, saturated};
 pub struct SlidingLogOracle {
     permits: i128,
     window: i128,
-    admissions: Vec<Admission>,
-    latest: i128,
-    tickets: u64,
+    admissions: Admissions,
 }
 
 impl SlidingLogOracle {
@@ -21,19 +19,14 @@ impl SlidingLogOracle {
         Self {
             permits: i128::from(permits),
             window: nanos(window),
-            admissions: Vec::new(),
-            latest: 0,
-            tickets: 0,
+            admissions: Admissions::default(),
         }
     }
 
-    fn now(&self, now: u64) -> i128 {
-        self.latest.max(i128::from(now))
-    }
-
     fn counted(&self, now: u64) -> i128 {
-        let now = self.now(now);
+        let now = self.admissions.now(now);
         self.admissions
+            .list
             .iter()
             .filter(|admission| now - admission.at < self.window)
             .map(|admission| admission.permits)
@@ -42,9 +35,10 @@ impl SlidingLogOracle {
 
     /// The same list under another limit. Who was out stays out.
     pub fn change(&mut self, permits: u64, window: Duration, now: u64) {
-        self.latest = self.now(now);
-        let (latest, old) = (self.latest, self.window);
+        self.admissions.latest = self.admissions.now(now);
+        let (latest, old) = (self.admissions.latest, self.window);
         self.admissions
+            .list
             .retain(|admission| latest - admission.at < old);
         self.permits = i128::from(permits);
         self.window = nanos(window);
@@ -71,20 +65,11 @@ impl Oracle for SlidingLogOracle {
     }
 
     fn take(&mut self, request: Request) -> Ticket {
-        self.latest = self.now(request.now);
-        self.tickets += 1;
-        self.admissions.push(Admission {
-            ticket: Ticket(self.tickets),
-            at: self.latest,
-            permits: i128::from(request.permits),
-        });
-        Ticket(self.tickets)
+        self.admissions.take(request)
     }
 
     fn give_back(&mut self, now: u64, ticket: Ticket) {
-        self.latest = self.now(now);
-        self.admissions
-            .retain(|admission| admission.ticket != ticket);
+        self.admissions.give_back(now, ticket);
     }
 
     fn boxed(&self) -> Box<dyn Oracle> {

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::fixed_window::Admission;
+use super::admissions::Admissions;
 use super::{Oracle, Request, Ticket, nanos, saturated};
 
 /// At most so many in the current part and the whole window before it. Times are multiplied by
@@ -13,9 +13,7 @@ pub struct SlidingWindowOracle {
     permits: i128,
     window: i128,
     parts: i128,
-    admissions: Vec<Admission>,
-    latest: i128,
-    tickets: u64,
+    admissions: Admissions,
 }
 
 impl SlidingWindowOracle {
@@ -25,25 +23,20 @@ impl SlidingWindowOracle {
             permits: i128::from(permits),
             window: nanos(window),
             parts: i128::from(parts.get()),
-            admissions: Vec::new(),
-            latest: 0,
-            tickets: 0,
+            admissions: Admissions::default(),
         }
-    }
-
-    fn now(&self, now: u64) -> i128 {
-        self.latest.max(i128::from(now))
     }
 
     /// The same list under another limit. Who was out stays out, and who came in a part may have
     /// come at its very end.
     pub fn change(&mut self, new: &Self, now: u64) {
-        self.latest = self.now(now);
-        let (latest, window, parts) = (self.latest, self.window, self.parts);
+        self.admissions.latest = self.admissions.now(now);
+        let (latest, window, parts) = (self.admissions.latest, self.window, self.parts);
         let window_began = self.window_began(now);
         self.admissions
+            .list
             .retain(|admission| admission.at * parts >= window_began);
-        for admission in &mut self.admissions {
+        for admission in &mut self.admissions.list {
             let next_part = (admission.at * parts / window + 1) * window;
             // The last whole nanosecond before it.
             admission.at = ((next_part - 1) / parts).min(latest);
@@ -54,7 +47,7 @@ impl SlidingWindowOracle {
     /// When the window of `now` begins, in parts of a nanosecond: of those, a part of the window
     /// has as many as the window has nanoseconds.
     fn window_began(&self, now: u64) -> i128 {
-        let now = self.now(now) * self.parts;
+        let now = self.admissions.now(now) * self.parts;
         let part_began = now - now % self.window;
         part_began - self.window * self.parts
     }
@@ -62,6 +55,7 @@ impl SlidingWindowOracle {
     fn counted(&self, now: u64) -> i128 {
         let window_began = self.window_began(now);
         self.admissions
+            .list
             .iter()
             .filter(|admission| admission.at * self.parts >= window_began)
             .map(|admission| admission.permits)
@@ -89,20 +83,11 @@ impl Oracle for SlidingWindowOracle {
     }
 
     fn take(&mut self, request: Request) -> Ticket {
-        self.latest = self.now(request.now);
-        self.tickets += 1;
-        self.admissions.push(Admission {
-            ticket: Ticket(self.tickets),
-            at: self.latest,
-            permits: i128::from(request.permits),
-        });
-        Ticket(self.tickets)
+        self.admissions.take(request)
     }
 
     fn give_back(&mut self, now: u64, ticket: Ticket) {
-        self.latest = self.now(now);
-        self.admissions
-            .retain(|admission| admission.ticket != ticket);
+        self.admissions.give_back(now, ticket);
     }
 
     fn boxed(&self) -> Box<dyn Oracle> {

@@ -39,6 +39,16 @@ pub(crate) enum Meets<'a> {
 }
 
 impl EnforcedLimit {
+    /// Whether [`new`](Self::new) will succeed: to be asked for all limits of a policy before the
+    /// first is made, since making one changes the states of the limit before it.
+    ///
+    /// # Errors
+    /// [`QuotaError`] where the numbers make no limit, or an override is of another kind.
+    pub(crate) fn validate(rule: &LimitRule) -> Result<(), QuotaError> {
+        // A store without keys costs next to nothing.
+        tidegate::enforcers(&algorithms(rule), 1).map(drop)
+    }
+
     /// The limit of `rule` from `now` on; with the states of `old` where that counted by the same
     /// key.
     ///
@@ -50,10 +60,7 @@ impl EnforcedLimit {
         old: Option<&Self>,
         now: Timestamp,
     ) -> Result<Self, QuotaError> {
-        let algorithms: Vec<Algorithm> = std::iter::once(&rule.limit)
-            .chain(rule.overrides.iter().map(|one| &one.limit))
-            .map(|limit| *limit.algorithm())
-            .collect();
+        let algorithms = algorithms(rule);
         let same_keys =
             old.filter(|old| old.rule.key == rule.key && old.ipv6_prefix == ipv6_prefix);
         let enforcers = match same_keys {
@@ -151,6 +158,14 @@ impl EnforcedLimit {
     pub(crate) fn ask(&self, algorithm: &Algorithm, call: &Call<'_>) -> Ask {
         self.rule.ask(algorithm, call.permits, call.max_wait)
     }
+}
+
+/// The limit's own numbers, then each override's.
+fn algorithms(rule: &LimitRule) -> Vec<Algorithm> {
+    std::iter::once(&rule.limit)
+        .chain(rule.overrides.iter().map(|one| &one.limit))
+        .map(|limit| *limit.algorithm())
+        .collect()
 }
 
 /// What a request is told that no waiting helps.

@@ -47,6 +47,10 @@ impl Snapshot {
             .flat_map(|old| &old.limits)
             .map(|limit| (limit.name(), limit))
             .collect();
+        // All of it, before the first limit takes the place of an old one.
+        for rule in &policy.limits {
+            EnforcedLimit::validate(rule)?;
+        }
         let (ipv6_prefix, now) = (policy.ipv6_prefix(), clock.now());
         let limits = policy.limits.iter().map(|rule| {
             let old = by_name.get(rule.limit.name()).map(|old| &***old);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tidegate::{Algorithm, Quota};
+use tidegate::{Algorithm, Quota, QuotaError};
 use tidegate_node::{Outcome, ReloadFailure};
 use tidegate_policy::{KeyPart, Override};
 
@@ -73,6 +73,36 @@ fn a_key_that_gets_an_override_keeps_what_it_used() {
     assert_eq!(passed(&node, &Sent::by("vip"), 500), 90);
     node.reload(policy(vec![plain])).unwrap();
     assert_eq!(passed(&node, &Sent::by("vip"), 1), 0, "and back");
+}
+
+// shows: F1 (file), F4
+#[test]
+fn a_policy_that_is_refused_for_a_later_limit_has_not_touched_an_earlier_one() {
+    let first = |burst| rule("a", bucket(Quota::per_hour(10).burst(burst)), user());
+    let (node, _) = node(vec![first(10)]);
+    let someone = Sent::by("u");
+    assert_eq!(passed(&node, &someone, 4), 4);
+    // No file says this: an override of another kind than its limit.
+    let mut mixed = rule("b", bucket(Quota::per_hour(10)), user());
+    let window = Algorithm::FixedWindow {
+        permits: 10,
+        window: Duration::from_hours(1),
+    };
+    mixed.overrides = vec![Override {
+        matches: vec![Some(Box::from(&b"vip"[..]))],
+        limit: tidegate::Limit::new("b", window).unwrap(),
+    }];
+    let mut shrunk = first(1_000);
+    shrunk.max_keys = 1;
+    assert_eq!(
+        node.reload(policy(vec![shrunk, mixed])),
+        Err(QuotaError::MixedAlgorithms)
+    );
+    assert_eq!(
+        node.snapshot().limits()[0].store_stats().max_keys,
+        first(10).max_keys
+    );
+    assert_eq!(passed(&node, &someone, 100), 6, "ten less four, as before");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use crate::time::nanos;
 pub struct Ask {
     permits: u64,
     max_delay_nanos: u64,
+    priority: u8,
 }
 
 impl Ask {
@@ -28,6 +29,7 @@ impl Ask {
         Self {
             permits,
             max_delay_nanos: 0,
+            priority: 0,
         }
     }
 
@@ -44,14 +46,34 @@ impl Ask {
         }
     }
 
+    /// The same, by a caller that goes before all of a lower priority (0 unless it is said) where
+    /// callers wait in line. Among equals, who came first goes first.
+    #[must_use]
+    pub const fn priority(self, priority: u8) -> Self {
+        Self { priority, ..self }
+    }
+
     /// How many permits are asked for.
     pub const fn permits(&self) -> u64 {
         self.permits
     }
 
+    /// Where in a line the caller stands.
+    #[cfg(feature = "std")]
+    pub(crate) const fn place(&self) -> u8 {
+        self.priority
+    }
+
     /// How long the caller would wait, in nanoseconds.
     pub(crate) const fn max_delay_nanos(&self) -> u64 {
         self.max_delay_nanos
+    }
+}
+
+impl From<u64> for Ask {
+    /// So many permits, now.
+    fn from(permits: u64) -> Self {
+        Self::new(permits)
     }
 }
 

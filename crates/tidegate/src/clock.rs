@@ -5,9 +5,14 @@
 )]
 
 use core::fmt::Debug;
+use core::future::Future;
+use core::pin::Pin;
 use core::sync::atomic::{AtomicU64, Ordering};
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::sync::{Arc, OnceLock};
+use std::task::Wake;
+use std::thread::{self, Thread};
 use std::time::{Instant, SystemTime};
 
 use crate::Timestamp;
@@ -108,6 +113,32 @@ impl Clock for ManualClock {
 
     fn sleep(&self, duration: Duration) {
         self.advance(duration);
+    }
+}
+
+/// Waits for a future, blocking the thread for at most `timeout`; `None` where that was too short.
+pub(crate) fn block_on_for<F: Future + Unpin>(
+    mut future: F,
+    timeout: Duration,
+) -> Option<F::Output> {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let deadline = Instant::now().checked_add(timeout);
+    loop {
+        if let Poll::Ready(answer) = Pin::new(&mut future).poll(&mut context) {
+            return Some(answer);
+        }
+        match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+            None => thread::park(),
+            Some(Duration::ZERO) => return None,
+            Some(rest) => thread::park_timeout(rest),
+        }
     }
 }
 

@@ -85,6 +85,11 @@ impl Decision {
         }
     }
 
+    /// Whether the request has to wait for somebody inside to leave.
+    pub const fn is_on_release(&self) -> bool {
+        matches!(self.retry(), Some(Retry::OnRelease))
+    }
+
     /// The time after which a denied request would be admitted, where there is one.
     pub const fn retry_after(&self) -> Option<Duration> {
         match self.verdict {

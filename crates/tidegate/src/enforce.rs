@@ -14,6 +14,7 @@ use crate::meter::{
     FixedWindow, IntervalBucket, Nginx, SentinelWarmUp, SlidingCounter, SlidingLog, SlidingWindow,
     SmoothBursty, SmoothWarmUp, Taken, TokenBucket,
 };
+use crate::queue::{Joined, Waiter};
 use crate::store::{Drain, Keyed, OneKey, Registered, StoreStats};
 use crate::{Algorithm, Ask, Decision, Meter, QuotaError, Timestamp};
 
@@ -105,6 +106,13 @@ pub trait Enforce: Debug + Send + Sync {
     /// Makes a key as good as new. False, and nothing done, while a guard of it is alive.
     fn reset(&self, key: KeyHash, now: Timestamp) -> bool;
 
+    /// Takes what is asked, or, of a limit whose permits come back, stands in line for it unless
+    /// more than `length` permits would be waiting: [`Waiting`](crate::Waiting) is how to.
+    fn join(&self, key: KeyHash, now: Timestamp, ask: &Ask, length: u64) -> Joined;
+
+    /// Takes one out of its line who goes away.
+    fn leave(&self, waiter: &Waiter);
+
     /// The store's number.
     fn store_id(&self) -> StoreId;
 
@@ -171,14 +179,14 @@ pub fn enforcers(algorithms: &[Algorithm], max_keys: usize) -> Result<Vec<Enforc
 
 fn over_new<M: FromAlgorithm>(algorithms: &[Algorithm], max_keys: usize) -> Option<Vec<Enforcer>> {
     let store = Arc::new(Keyed::<M>::new(max_keys));
-    over(&store, algorithms, Timestamp::EPOCH)
+    over(&store, algorithms, Timestamp::EPOCH).map(enforcers_of)
 }
 
 fn over<M: FromAlgorithm>(
     store: &Arc<Keyed<M>>,
     algorithms: &[Algorithm],
     now: Timestamp,
-) -> Option<Vec<Enforcer>> {
+) -> Option<Vec<Bound<M>>> {
     let meters: Option<Vec<M>> = algorithms.iter().map(M::from_algorithm).collect();
     let meters = meters?;
     let era = store.begin(now);
@@ -186,13 +194,15 @@ fn over<M: FromAlgorithm>(
         .into_iter()
         .map(|meter| {
             let meter = store.register(meter, era)?;
-            let bound: Enforcer = Arc::new(Bound {
-                store: Arc::clone(store),
-                meter,
-            });
-            Some(bound)
+            let store = Arc::clone(store);
+            Some(Bound { store, meter })
         })
         .collect()
+}
+
+fn enforcers_of<M: FromAlgorithm>(bounds: Vec<Bound<M>>) -> Vec<Enforcer> {
+    let enforcer = |bound| Arc::new(bound) as Enforcer;
+    bounds.into_iter().map(enforcer).collect()
 }
 
 /// A keyed store under one meter's numbers.
@@ -233,6 +243,14 @@ impl<M: FromAlgorithm> Enforce for Bound<M> {
         self.store.reset(key, now)
     }
 
+    fn join(&self, key: KeyHash, now: Timestamp, ask: &Ask, length: u64) -> Joined {
+        self.store.join(&self.meter, key, now, ask, length)
+    }
+
+    fn leave(&self, waiter: &Waiter) {
+        self.store.leave(waiter);
+    }
+
     fn store_id(&self) -> StoreId {
         self.store.id()
     }
@@ -255,7 +273,11 @@ impl<M: FromAlgorithm> EnforceKeyed for Bound<M> {
         }
         let renumbered = over(&self.store, algorithms, now)?;
         self.store.set_max_keys(max_keys);
-        Some(renumbered)
+        // Where some keys have other numbers, only who asks next says which are whose.
+        if let [only] = &renumbered[..] {
+            self.store.serve_lines(&only.meter, now);
+        }
+        Some(enforcers_of(renumbered))
     }
 
     fn drain(&self) -> Option<Arc<dyn Drain>> {
@@ -282,7 +304,7 @@ impl<M: FromAlgorithm> EnforceKeyed for Bound<M> {
     }
 }
 
-/// A single key: it is the same whichever is asked for.
+/// A single key of a limit whose permits do not come back: it is the same whichever is asked for.
 #[derive(Debug)]
 pub(crate) struct Single<M: Meter> {
     pub(crate) store: OneKey<M>,
@@ -344,11 +366,18 @@ impl<M: FromAlgorithm> Enforce for Single<M> {
         self.store.reset(now)
     }
 
+    fn join(&self, key: KeyHash, now: Timestamp, ask: &Ask, _length: u64) -> Joined {
+        let (decision, receipt) = self.check(key, now, ask);
+        Joined::Decided(decision, receipt)
+    }
+
+    fn leave(&self, _waiter: &Waiter) {}
+
     fn store_id(&self) -> StoreId {
         self.id
     }
 
     fn is_gate(&self) -> bool {
-        M::IS_GATE
+        false
     }
 }

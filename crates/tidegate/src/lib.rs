@@ -78,6 +78,8 @@ mod keyed_limiter;
 #[cfg(feature = "std")]
 mod limiter;
 #[cfg(feature = "std")]
+mod queue;
+#[cfg(feature = "std")]
 pub mod store;
 #[cfg(feature = "std")]
 mod sync;
@@ -89,9 +91,10 @@ pub use self::{
         check_all_with_receipts,
     },
     clock::{Clock, ManualClock, SystemClock},
-    concurrency_limiter::{ConcurrencyLimiter, KeyedConcurrencyLimiter, Permit},
+    concurrency_limiter::{Acquire, ConcurrencyLimiter, KeyedConcurrencyLimiter, Permit},
     enforce::{Enforce, EnforceKeyed, Enforcer, Receipt, StoreId, enforcers},
     key_hash::{KeyHash, KeyHasher},
     keyed_limiter::{KeyedLimiter, KeyedLimiterBuilder},
     limiter::Limiter,
+    queue::{DEFAULT_QUEUE_LENGTH, Joined, Waiter, Waiting},
 };

@@ -85,6 +85,15 @@ pub trait State: Clone + Debug + Default + Send + 'static {
     /// where it does not.
     #[cfg(feature = "std")]
     type Cell: crate::store::StateCell<Self>;
+
+    /// Whether somebody waits in line for this key: newcomers are then refused whatever is free.
+    /// Only [gates](crate::Gate) have lines.
+    fn is_waited_for(&self) -> bool {
+        false
+    }
+
+    /// Notes whether somebody waits in line for this key.
+    fn set_waited_for(&mut self, _waited_for: bool) {}
 }
 
 /// An answer, and what it would change.

@@ -1,11 +1,13 @@
 //! Where states are kept: one key ([`OneKey`]), or many in bounded memory ([`Keyed`]).
 
 mod keyed;
+mod one_gate;
 mod one_key;
 mod shard;
 mod state_cell;
 
 pub use self::keyed::{Drain, Era, Keyed, MAX_KEYS, Registered, StoreStats};
+pub(crate) use self::one_gate::OneGate;
 pub use self::one_key::OneKey;
 pub use self::state_cell::{AtomicCell, AtomicState, MutexCell, StateCell};
 

@@ -11,6 +11,7 @@ mod eviction;
 mod faults;
 mod give_back;
 mod guava;
+mod line;
 mod many_keys;
 mod rates;
 mod time;

@@ -12,9 +12,40 @@ pub struct Concurrency {
     max: u64,
 }
 
-/// The state: permits that are out.
+/// The state: permits that are out, and whether somebody waits in line for one to come back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Inside(pub(crate) u64);
+pub struct Inside(u64);
+
+/// The bit of [`Inside`] that says so: far above [`Quota::MAX_PERMITS`].
+const WAITED_FOR: u64 = 1 << 62;
+/// The bit that says that somebody wants to know when nobody is inside.
+const DRAINING: u64 = 1 << 61;
+
+impl Inside {
+    pub(crate) const fn permits(self) -> u64 {
+        self.0 & !(WAITED_FOR | DRAINING)
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) const fn is_draining(self) -> bool {
+        self.0 & DRAINING != 0
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) const fn set_draining(&mut self, draining: bool) {
+        self.0 = self.0 & !DRAINING | if draining { DRAINING } else { 0 };
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) const fn to_word(self) -> u64 {
+        self.0
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) const fn from_word(word: u64) -> Self {
+        Self(word)
+    }
+}
 
 impl Concurrency {
     /// A gate of `max` places; 0 lets nobody in.
@@ -26,6 +57,22 @@ impl Concurrency {
             return Err(QuotaError::TooManyPermits(max));
         }
         Ok(Self { max })
+    }
+
+    /// How many places there are.
+    pub const fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// A gate of as many places as are said, and of the most there may be where that is fewer.
+    #[cfg(feature = "std")]
+    pub(crate) const fn of(max: u64) -> Self {
+        if max > Quota::MAX_PERMITS {
+            return Self {
+                max: Quota::MAX_PERMITS,
+            };
+        }
+        Self { max }
     }
 }
 
@@ -39,7 +86,12 @@ impl Meter for Concurrency {
 
     #[inline]
     fn plan(&self, inside: &Inside, _now: Timestamp, ask: &Ask) -> Plan<u64> {
-        let free = self.max.saturating_sub(inside.0);
+        // What is free while somebody waits is theirs.
+        let free = if inside.is_waited_for() {
+            0
+        } else {
+            self.max.saturating_sub(inside.permits())
+        };
         let permits = ask.permits();
         let (verdict, remaining) = if permits <= free {
             (
@@ -87,20 +139,27 @@ impl Meter for Concurrency {
 
     #[inline]
     fn undo(&self, inside: &mut Inside, taken: &Taken, _now: Timestamp) {
-        debug_assert!(inside.0 >= taken.permits, "a permit came back twice");
-        inside.0 = inside.0.saturating_sub(taken.permits);
+        debug_assert!(
+            inside.permits() >= taken.permits,
+            "a permit came back twice"
+        );
+        inside.0 -= taken.permits.min(inside.permits());
     }
 
     fn used(&self, inside: &Inside, _now: Timestamp) -> Used {
-        Used::permits(inside.0)
+        Used::permits(inside.permits())
     }
 
     fn assume(&self, used: Used, _now: Timestamp) -> Inside {
         Inside(used.permits_ceil().min(Quota::MAX_PERMITS))
     }
 
+    fn migrate(&self, _new: &Self, _inside: &mut Inside, _now: Timestamp) {
+        // Who is inside stays, and who waits goes on waiting.
+    }
+
     fn at_stake(&self, inside: &Inside, _now: Timestamp) -> Option<u64> {
-        (inside.0 == 0).then_some(0)
+        (inside.permits() == 0).then_some(0)
     }
 }
 
@@ -109,4 +168,12 @@ impl Gate for Concurrency {}
 impl State for Inside {
     #[cfg(feature = "std")]
     type Cell = crate::store::AtomicCell<Self>;
+
+    fn is_waited_for(&self) -> bool {
+        self.0 & WAITED_FOR != 0
+    }
+
+    fn set_waited_for(&mut self, waited_for: bool) {
+        self.0 = self.0 & !WAITED_FOR | if waited_for { WAITED_FOR } else { 0 };
+    }
 }

@@ -10,6 +10,7 @@
 //! At the bound, a new key takes the place of one among those near it: a drained one if there is
 //! one, else the one that gives away fewest permits, never one that holds a guard.
 
+mod lines;
 mod overflow;
 mod room;
 mod stats;
@@ -19,6 +20,7 @@ use core::sync::atomic::AtomicBool;
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
+pub(super) use self::lines::{Entry, Lines};
 pub(super) use self::overflow::Overflow;
 use self::room::Room;
 use self::stats::Counts;
@@ -29,7 +31,8 @@ use super::one_key::peek;
 use super::shard::{METER_BITS, Shard, Slot};
 use crate::enforce::{Receipt, StoreId};
 use crate::key_hash::KeyHash;
-use crate::meter::{Meter, Plan};
+use crate::meter::{Meter, Plan, State};
+use crate::queue::wake;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 use crate::{Ask, Decision, Timestamp};
 
@@ -217,8 +220,21 @@ impl<M: Meter> Keyed<M> {
     ) -> Option<Receipt> {
         let (mut shard, counted) = self.enter(key, now);
         let behind = counted.since(now);
-        let mut rest = |decision: Decision| rest(decision.told_behind(behind));
-        let now = counted;
+        let rest = |decision: Decision| rest(decision.told_behind(behind));
+        self.hold_in(&mut shard, meter, key, counted, ask, rest)
+    }
+
+    /// [`hold`](Self::hold) with the shard held already.
+    #[inline]
+    fn hold_in(
+        &self,
+        shard: &mut Shard<M::State>,
+        meter: &Registered<M>,
+        key: KeyHash,
+        now: Timestamp,
+        ask: &Ask,
+        mut rest: impl FnMut(Decision) -> bool,
+    ) -> Option<Receipt> {
         if let Ok(at) = shard.find(key) {
             let slot = shard.slot_mut(at);
             self.bring_up(slot, meter, now);
@@ -229,7 +245,7 @@ impl<M: Meter> Keyed<M> {
             return Some(Receipt::new(taken, key, self.id, false));
         }
         if shard.overflow_has(key) {
-            return self.hold_overflow(&mut shard, meter, key, now, ask, rest);
+            return self.hold_overflow(shard, meter, key, now, ask, rest);
         }
         let fresh = meter.meter.fresh(now);
         let plan = meter.meter.plan(&fresh, now, ask);
@@ -237,7 +253,7 @@ impl<M: Meter> Keyed<M> {
             rest(plan.decision);
             return None;
         }
-        self.hold_new(&mut shard, meter, key, now, ask, (fresh, plan), rest)
+        self.hold_new(shard, meter, key, now, ask, (fresh, plan), rest)
     }
 
     /// The rest of [`hold`](Self::hold) for a key that is not there yet.
@@ -322,6 +338,14 @@ impl<M: Meter> Keyed<M> {
             self.with_meter(id, |meter| {
                 meter.undo(&mut slot.state, receipt.taken(), now);
             });
+        }
+        if slot.state.is_waited_for() {
+            let mut woken = Vec::new();
+            if let Some(entry) = shard.entry(receipt.key(), receipt.is_overflow()) {
+                self.serve(entry, now, &mut woken);
+            }
+            drop(shard);
+            wake(woken);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! nothing, ends at the first larger hash; growing is one pass from left to right; and removing
 //! shifts back what follows, without tombstones. An entry is hash and state and nothing else.
 
-use super::keyed::Overflow;
+use super::keyed::{Entry, Lines, Overflow};
 use crate::Timestamp;
 use crate::key_hash::KeyHash;
 use crate::meter::State;
@@ -79,6 +79,8 @@ pub(super) struct Shard<S> {
     pub(super) adopted: bool,
     /// Where keys meet that found no room among entries that must not be forgotten.
     pub(super) overflow: Option<Box<Overflow<S>>>,
+    /// Those who wait for permits to come back.
+    lines: Option<Box<Lines>>,
 }
 
 impl<S: State> Shard<S> {
@@ -90,7 +92,31 @@ impl<S: State> Shard<S> {
             latest: Timestamp::EPOCH,
             adopted: true,
             overflow: None,
+            lines: None,
         }
+    }
+
+    /// A key's own entry, or the one that keys share; `None` where it is not there.
+    pub(super) fn entry(&mut self, key: KeyHash, shared: bool) -> Option<Entry<'_, S>> {
+        let (slot, guards) = if shared {
+            let Overflow { slot, guards } = self.overflow.as_deref_mut()?;
+            (slot, Some(guards))
+        } else {
+            let at = self.find(key).ok()?;
+            (&mut self.slots[at], None)
+        };
+        let lines = self.lines.get_or_insert_default();
+        Some(Entry {
+            slot,
+            guards,
+            lines,
+        })
+    }
+
+    /// The entries that somebody waits for.
+    pub(super) fn waited_for(&self) -> Vec<Option<KeyHash>> {
+        let lines = self.lines.iter().flat_map(|lines| lines.keys());
+        lines.copied().collect()
     }
 
     /// Whether a key has guards from the shared entry.

@@ -52,11 +52,11 @@ impl AtomicState for Tat<u64> {
 impl AtomicState for Inside {
     #[inline]
     fn to_word(self) -> u64 {
-        self.0
+        Self::to_word(self)
     }
     #[inline]
     fn from_word(word: u64) -> Self {
-        Self(word)
+        Self::from_word(word)
     }
 }
 

@@ -17,11 +17,14 @@ use crate::{Ask, Decision, Timestamp};
 /// One shard's shared entry.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Overflow<S> {
-    pub(super) slot: Slot<S>,
+    pub(in crate::store) slot: Slot<S>,
     /// How many guards each key has from here. Each is one that is alive somewhere: there are no
     /// more than the limit has places.
-    guards: HashMap<KeyHash, u64>,
+    pub(in crate::store) guards: Guards,
 }
+
+/// Guards of each key.
+pub(in crate::store) type Guards = HashMap<KeyHash, u64>;
 
 impl<S> Overflow<S> {
     pub(in crate::store) fn has_guards_of(&self, key: KeyHash) -> bool {
@@ -55,7 +58,7 @@ impl<M: Meter> Keyed<M> {
             let slot = Slot::new(KeyHash { hi: 1, lo: 0 }, meter.id, meter.meter.fresh(now));
             Box::new(Overflow {
                 slot,
-                guards: HashMap::new(),
+                guards: Guards::new(),
             })
         });
         let slot = &mut overflow.slot;

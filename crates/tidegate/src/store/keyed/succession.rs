@@ -103,7 +103,7 @@ impl<M: Meter> Keyed<M> {
         let since = before.since.min(now);
         let Predecessor { store, meter, .. } = before;
         if let Some(old) = store.as_any().downcast_ref::<Self>() {
-            let mut slots = old.leave(range, now);
+            let mut slots = old.take_out(range, now);
             for slot in &mut slots {
                 old.with_meter(slot.meter(), |was| {
                     self.put_under(slot, was, meter, since);
@@ -136,7 +136,7 @@ impl<M: Meter> Keyed<M> {
     }
 
     /// Takes out every key whose hash's lower half lies in `lo`.
-    fn leave(&self, lo: RangeInclusive<u64>, now: Timestamp) -> Vec<Slot<M::State>> {
+    fn take_out(&self, lo: RangeInclusive<u64>, now: Timestamp) -> Vec<Slot<M::State>> {
         let mut left = Vec::new();
         for (index, shard) in self.shards.iter().enumerate() {
             let range = self.range_of(index);
@@ -164,7 +164,7 @@ impl<M: Meter> Keyed<M> {
 
 impl<M: Meter> Drain for Keyed<M> {
     fn drain(&self, lo: RangeInclusive<u64>, now: Timestamp, out: &mut Vec<(KeyHash, Used)>) {
-        for slot in self.leave(lo, now) {
+        for slot in self.take_out(lo, now) {
             let used = self.with_meter(slot.meter(), |meter| meter.used(&slot.state, now));
             out.push((slot.hash(), used));
         }

@@ -1,0 +1,292 @@
+//! Waiting for permits that have to come back: in order, by priority, nobody forgotten and nobody
+//! overtaken, against a model that says it in plain words.
+
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Wake;
+
+use proptest::prelude::*;
+use tidegate::{
+    Acquire, Ask, ConcurrencyLimiter, Decision, KeyedConcurrencyLimiter, Permit, Retry,
+};
+use tidegate_sim::strategy::cases;
+
+/// The longest line, in permits.
+const LENGTH: u64 = 12;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Try(u64),
+    Join {
+        permits: u64,
+        priority: u8,
+    },
+    /// One who is inside, by its place among them.
+    Leave(usize),
+    /// One who waits, by its place among them.
+    GiveUp(usize),
+    SetMax(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let permits = prop_oneof![8 => 1..4_u64, 1 => Just(0), 1 => 4..8_u64];
+    let priority = prop_oneof![3 => Just(0), 1 => 0..3_u8];
+    prop_oneof![
+        2 => permits.clone().prop_map(Op::Try),
+        6 => (permits, priority).prop_map(|(permits, priority)| Op::Join { permits, priority }),
+        6 => any::<usize>().prop_map(Op::Leave),
+        2 => any::<usize>().prop_map(Op::GiveUp),
+        1 => (0..7_u64).prop_map(Op::SetMax),
+    ]
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    In,
+    Waits,
+    OnRelease,
+    Never,
+}
+
+impl Said {
+    fn of(decision: &Decision) -> Self {
+        match decision.retry() {
+            None => Self::In,
+            Some(Retry::OnRelease) => Self::OnRelease,
+            Some(Retry::Never) => Self::Never,
+            Some(Retry::After(_)) => panic!("a gate has no time to give"),
+        }
+    }
+}
+
+/// What must happen, said as slowly as one likes.
+#[derive(Debug, Default)]
+struct Model {
+    max: u64,
+    inside: u64,
+    /// Number, permits and priority of those who wait, as they came.
+    line: Vec<(usize, u64, u8)>,
+    /// What those who waited were told since it was last asked.
+    told: Vec<(usize, Said)>,
+}
+
+impl Model {
+    fn try_acquire(&mut self, permits: u64) -> Said {
+        let free = self.max.saturating_sub(self.inside);
+        match permits {
+            0 => Said::In,
+            _ if permits > self.max => Said::Never,
+            _ if self.line.is_empty() && permits <= free => {
+                self.inside += permits;
+                Said::In
+            }
+            _ => Said::OnRelease,
+        }
+    }
+
+    fn join(&mut self, number: usize, permits: u64, priority: u8) -> Said {
+        let waiting: u64 = self.line.iter().map(|(_, permits, _)| permits).sum();
+        match self.try_acquire(permits) {
+            Said::OnRelease if waiting + permits <= LENGTH => {
+                self.line.push((number, permits, priority));
+                self.serve();
+                let told = self.told.iter().position(|(told, _)| *told == number);
+                told.map_or(Said::Waits, |at| self.told.remove(at).1)
+            }
+            said => said,
+        }
+    }
+
+    fn serve(&mut self) {
+        loop {
+            let highest = self.line.iter().map(|(_, _, priority)| *priority).max();
+            let first = self.line.iter().position(|one| Some(one.2) == highest);
+            let Some((at, (number, permits, _))) = first.map(|at| (at, self.line[at])) else {
+                return;
+            };
+            let said = if permits > self.max {
+                Said::Never
+            } else if self.inside + permits <= self.max {
+                self.inside += permits;
+                Said::In
+            } else {
+                return;
+            };
+            self.line.remove(at);
+            self.told.push((number, said));
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Bell(AtomicBool);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A limit with a line, by each way to it.
+enum Gate {
+    One(ConcurrencyLimiter),
+    Keyed(KeyedConcurrencyLimiter),
+}
+
+impl Gate {
+    fn try_acquire(&self, permits: u64) -> (Decision, Option<Permit<'_>>) {
+        match self {
+            Self::One(limit) => limit.try_acquire(permits),
+            Self::Keyed(limit) => limit.try_acquire("k", permits),
+        }
+    }
+
+    fn acquire(&self, ask: Ask) -> Acquire<'_> {
+        match self {
+            Self::One(limit) => limit.acquire_async(ask),
+            Self::Keyed(limit) => limit.acquire_async("k", ask),
+        }
+    }
+
+    fn set_max(&self, max: u64) {
+        match self {
+            Self::One(limit) => limit.set_max(max),
+            Self::Keyed(limit) => limit.set_max(max),
+        }
+        .expect("valid");
+    }
+}
+
+struct Waits<'a> {
+    number: usize,
+    permits: u64,
+    future: Acquire<'a>,
+    bell: Arc<Bell>,
+}
+
+impl<'a> Waits<'a> {
+    fn poll(&mut self) -> Poll<(Decision, Option<Permit<'a>>)> {
+        let waker = Waker::from(Arc::clone(&self.bell));
+        Pin::new(&mut self.future).poll(&mut Context::from_waker(&waker))
+    }
+}
+
+fn agrees_with_the_model(gate: &Gate, max: u64, ops: &[Op]) -> Result<(), TestCaseError> {
+    let mut model = Model {
+        max,
+        ..Model::default()
+    };
+    let mut inside: Vec<(u64, Option<Permit<'_>>)> = Vec::new();
+    let mut waiting: Vec<Waits<'_>> = Vec::new();
+    for (number, op) in ops.iter().enumerate() {
+        match *op {
+            Op::Try(permits) => {
+                let (decision, permit) = gate.try_acquire(permits);
+                prop_assert_eq!(Said::of(&decision), model.try_acquire(permits));
+                inside.extend(permit.map(|permit| (permits, Some(permit))));
+            }
+            Op::Join { permits, priority } => {
+                let mut one = Waits {
+                    number,
+                    permits,
+                    future: gate.acquire(Ask::new(permits).priority(priority)),
+                    bell: Arc::default(),
+                };
+                let said = match one.poll() {
+                    Poll::Pending => Said::Waits,
+                    Poll::Ready((decision, permit)) => {
+                        inside.extend(permit.map(|permit| (permits, Some(permit))));
+                        Said::of(&decision)
+                    }
+                };
+                prop_assert_eq!(said, model.join(number, permits, priority));
+                if said == Said::Waits {
+                    waiting.push(one);
+                }
+            }
+            Op::Leave(at) if !inside.is_empty() => {
+                let (permits, permit) = inside.swap_remove(at % inside.len());
+                drop(permit);
+                model.inside -= permits;
+            }
+            Op::GiveUp(at) if !waiting.is_empty() => {
+                let gone = waiting.swap_remove(at % waiting.len());
+                model.line.retain(|(number, ..)| *number != gone.number);
+            }
+            Op::SetMax(max) => {
+                gate.set_max(max);
+                model.max = max;
+            }
+            Op::Leave(_) | Op::GiveUp(_) => {}
+        }
+        model.serve();
+        // Whoever was told something was woken for it, and nobody else was.
+        let mut told = Vec::new();
+        for one in waiting.extract_if(.., |one| one.bell.0.load(Ordering::SeqCst)) {
+            let mut one = one;
+            let Poll::Ready((decision, permit)) = one.poll() else {
+                panic!("woken for nothing");
+            };
+            told.push((one.number, Said::of(&decision)));
+            inside.extend(permit.map(|permit| (one.permits, Some(permit))));
+        }
+        told.sort_unstable_by_key(|(number, _)| *number);
+        model.told.sort_unstable_by_key(|(number, _)| *number);
+        prop_assert_eq!(&told, &model.told, "after {:?}", op);
+        model.told.clear();
+        let (peek, _) = gate.try_acquire(0);
+        let free = model.max.saturating_sub(model.inside);
+        prop_assert_eq!(peek.remaining, if model.line.is_empty() { free } else { 0 });
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(cases(2_000))]
+
+    // proves: A2 (bounded waiting), B8, B10 (async)
+    #[test]
+    fn who_waits_goes_in_in_order_and_nobody_is_forgotten(
+        max in 0..7_u64,
+        ops in prop::collection::vec(op(), 1..60),
+    ) {
+        let gate = Gate::One(ConcurrencyLimiter::new(max).expect("valid").queue_length(LENGTH));
+        agrees_with_the_model(&gate, max, &ops)?;
+    }
+
+    // proves: A2 (bounded waiting), B8, B10 (async)
+    #[test]
+    fn each_key_has_a_line_of_its_own(
+        max in 0..7_u64,
+        ops in prop::collection::vec(op(), 1..60),
+    ) {
+        let limit = KeyedConcurrencyLimiter::new(max, 10).expect("valid").queue_length(LENGTH);
+        let gate = Gate::Keyed(limit);
+        let Gate::Keyed(limit) = &gate else { unreachable!() };
+        // Another key is full, and somebody waits there.
+        let full = limit.try_acquire("other", max);
+        let mut behind = limit.acquire_async("other", 1);
+        let waits = Pin::new(&mut behind).poll(&mut Context::from_waker(Waker::noop()));
+        agrees_with_the_model(&gate, max, &ops)?;
+        drop((waits, full));
+    }
+
+    // proves: A2 (bounded waiting), H1
+    #[test]
+    fn keys_that_share_an_entry_share_its_line(
+        max in 1..7_u64,
+        ops in prop::collection::vec(op(), 1..60),
+    ) {
+        let limit = KeyedConcurrencyLimiter::new(max, 1).expect("valid").queue_length(LENGTH);
+        let gate = Gate::Keyed(limit);
+        let Gate::Keyed(limit) = &gate else { unreachable!() };
+        // The only entry there is has somebody inside.
+        let pinned = limit.try_acquire("pinned", 1);
+        prop_assert!(pinned.1.is_some());
+        agrees_with_the_model(&gate, max, &ops)?;
+        prop_assert_eq!(limit.stats().keys, 1);
+    }
+}

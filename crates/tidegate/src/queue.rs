@@ -15,3 +15,6 @@ pub use self::waiting::{Joined, Waiting};
 
 /// How many permits wait in a line unless its limit says otherwise.
 pub const DEFAULT_QUEUE_LENGTH: u64 = 100_000;
+
+#[cfg(all(test, loom))]
+mod loom_lines;

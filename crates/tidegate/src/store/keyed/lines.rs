@@ -72,8 +72,8 @@ impl<M: Meter> Keyed<M> {
             }
             return Joined::Decided(told, receipt);
         }
-        entry.slot.state.set_waited_for(true);
         let waiter = Arc::new(Waiter::new(key, *ask, shared));
+        // Who is not the first finds the state marked as waited for already.
         if line.join(Arc::clone(&waiter)) {
             let mut woken = Vec::new();
             self.serve(entry, counted, &mut woken);

@@ -4,11 +4,11 @@
 //! library, `simulate`, the gateway. The same table runs through each, so that no door can have a
 //! rounding, a limit or a failure rule of its own.
 
-pub mod cases;
+mod cases;
 pub mod doors;
 mod script;
 
-pub use self::cases::CASES;
+pub use self::cases::cases;
 pub use self::script::{Expected, Script, Told, ToldOutcome, ToldRetry, at};
 
 /// A row of the table.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::tree::Tree;
 
-/// Where the table stands.
-const TABLE: &str = "crates/tidegate-sim/src/conformance/cases.rs";
+/// Where the table stands: its doors and its list of subjects, and a file for each subject.
+const TABLE: &str = "crates/tidegate-sim/src/conformance/cases";
 
 /// One case that the conformance suite runs.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,13 +15,19 @@ pub(crate) struct Case {
     pub(crate) doors: Vec<String>,
 }
 
-/// The rows of the table, in its order.
+/// The rows of the table, file by file.
 pub(crate) fn conformance_cases(tree: &Tree) -> Vec<Case> {
-    tree.text(TABLE).map(read).unwrap_or_default()
+    let of_table = |path: &str| {
+        let rest = path.strip_prefix(TABLE);
+        rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+    };
+    let files = tree.files.iter().filter(|(path, _)| of_table(path));
+    let texts: Vec<&str> = files.map(|(_, source)| source.text.as_str()).collect();
+    read(&texts.concat())
 }
 
 /// Reads rows of the form `Case { id: 1, ..., doors: ALL, ... }`, whose doors are a constant
-/// `const ALL: &[DoorName] = &[Library, ...];` of the same file.
+/// `const ALL: &[DoorName] = &[Library, ...];` of the same text.
 fn read(text: &str) -> Vec<Case> {
     let doors = door_lists(text);
     let rows = text.split("Case {").skip(1);
@@ -67,5 +73,18 @@ mod tests {
         };
         assert_eq!(read(text), [case(1), case(22)]);
         assert_eq!(read("Case { id: 1, doors: NOWHERE }"), []);
+    }
+
+    #[test]
+    fn the_table_is_all_its_files() {
+        let file = |path: &str, text: &str| (format!("{TABLE}{path}"), text.to_owned());
+        let tree = Tree::from_texts([
+            file(".rs", "const ALL: &[DoorName] = &[Library];\n"),
+            file("/a.rs", "Case { id: 1, doors: ALL }\n"),
+            file("/b.rs", "Case { id: 2, doors: ALL }\n"),
+            file("_of_others.rs", "Case { id: 3, doors: ALL }\n"),
+        ]);
+        let numbers = conformance_cases(&tree).into_iter().map(|case| case.number);
+        assert!(numbers.eq([1, 2]));
     }
 }

@@ -1,13 +1,13 @@
 //! The table, through each door.
 
 use tidegate_sim::conformance::doors::{GatewayDoor, LibraryDoor, SimulateDoor};
-use tidegate_sim::conformance::{CASES, Door, DoorName};
+use tidegate_sim::conformance::{Door, DoorName, cases};
 
 fn run(name: DoorName, door: &mut dyn Door) {
     let mut failures = Vec::new();
-    let mut cases = 0;
-    for case in CASES.iter().filter(|case| case.doors.contains(&name)) {
-        cases += 1;
+    let mut ran = 0;
+    for case in cases().filter(|case| case.doors.contains(&name)) {
+        ran += 1;
         let differences = case.differences(door);
         if let Some(first) = differences.first() {
             let (id, title, count) = (case.id, case.title, differences.len());
@@ -16,7 +16,7 @@ fn run(name: DoorName, door: &mut dyn Door) {
             ));
         }
     }
-    assert!(cases > 15, "the table is there");
+    assert!(ran > 15, "the table is there");
     assert!(
         failures.is_empty(),
         "through {name:?}:\n{}",
@@ -60,7 +60,7 @@ fn a_door_that_lets_all_pass_is_found_out() {
                 .collect())
         }
     }
-    for case in CASES {
+    for case in cases() {
         assert!(
             !case.differences(&mut Open).is_empty(),
             "case {} ({})",

@@ -1,0 +1,45 @@
+//! Several limits on one request.
+
+use super::{ALL, after, each, user};
+use crate::conformance::Case;
+use crate::conformance::script::{Script, Told, at};
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: 20,
+        title: "10/s and 100/min, saturated",
+        doors: ALL,
+        script: two_limits,
+    },
+    Case {
+        id: 29,
+        title: "over one's own limit",
+        doors: ALL,
+        script: shared_loses_nothing,
+    },
+];
+
+fn two_limits() -> Script {
+    let policy = "limits:\n  second: { rate: 10/s }\n  minute: { rate: 100/min }\n";
+    // A request each 10 ms for a minute, the last at its end: 100 and then 100 more as they come.
+    let times = (0..=6_000).map(|n| n * 10);
+    Script::new(policy, each(times, ""))
+        .then_each(10, Told::ALLOWED)
+        .then_pass(91, 9..=10) // to 1.00 s: 10 + 10 t
+        .then_pass(900, 81..=90) // to 10.00 s: 100 + 100 t / 60
+        .then_pass(5_000, 83..=100)
+        .in_all(200)
+}
+
+fn shared_loses_nothing() -> Script {
+    let policy = "limits:\n  user: { rate: 10/h, key: \"header:user\" }\n  org: { rate: 20/h }\n";
+    let mut trace = each([0; 1_010], &user("noisy"));
+    trace.extend(each([0; 10], &user("quiet")));
+    trace.push(at(0, &user("third")));
+    Script::new(policy, trace)
+        .then_each(10, Told::ALLOWED)
+        .then_each(1_000, Told::denied(after(360_000)).by("user"))
+        // The organisation's twenty are all there but the ten that passed.
+        .then_each(10, Told::ALLOWED)
+        .then([Told::denied(after(180_000)).by("org")])
+}

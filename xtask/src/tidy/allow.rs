@@ -3,10 +3,13 @@
 /// Longest line of code, in characters.
 pub(super) const LINE_LENGTH: usize = 100;
 
-/// Longest file of code, in lines, without its tests.
-pub(super) const FILE_LENGTH: usize = 400;
+/// Longest Rust file, in lines: tests are code, too.
+pub(super) const FILE_LENGTH: usize = 500;
 
-/// Files that may be longer, and why.
+/// Longest file of code, in lines, without its tests.
+pub(super) const CODE_LENGTH: usize = 400;
+
+/// Files whose code may be longer, up to `FILE_LENGTH`, and why.
 pub(super) const LONG_FILES: &[(&str, &str)] = &[(
     "crates/tidegate-policy/src/yaml/reader.rs",
     "one serde deserializer: its methods belong together",

@@ -68,18 +68,32 @@ fn long_lines() {
 
 #[test]
 fn long_files() {
-    let code = "fn a() {}\n".repeat(400);
-    let with_tests = format!("{code}#[cfg(test)]\nmod tests {{\nfn b() {{}}\n}}\n");
+    let lines = |count| "fn a() {}\n".repeat(count);
+    let with_tests = |count| {
+        format!(
+            "{}#[cfg(test)]\nmod tests {{\n{}}}\n",
+            lines(400),
+            lines(count)
+        )
+    };
+    let rule = lines::file_length;
     check(
-        lines::file_length,
-        &[("a.rs", &with_tests), ("a/tests.rs", &code.repeat(2))],
+        rule,
+        &[
+            ("a.rs", &with_tests(97)),
+            ("a/tests.rs", &lines(500)),
+            ("a/data.txt", &lines(501)),
+        ],
         &[],
     );
-    check(
-        lines::file_length,
-        &[("a.rs", &format!("{code}fn b() {{}}\n"))],
-        &["a.rs:0"],
-    );
+    check(rule, &[("a.rs", &lines(401))], &["a.rs:0"]);
+    check(rule, &[("a.rs", &with_tests(98))], &["a.rs:0"]);
+    check(rule, &[("a/tests.rs", &lines(501))], &["a/tests.rs:0"]);
+    // An exception from the one is none from the other.
+    let (excepted, _) = super::allow::LONG_FILES[0];
+    check(rule, &[(excepted, &lines(500))], &[]);
+    let found = format!("{excepted}:0");
+    check(rule, &[(excepted, &lines(501))], &[&found]);
 }
 
 #[test]

@@ -15,10 +15,15 @@ use crate::wire::{Wire, soon};
 
 const ONE_AN_HOUR: &str = "  per-client:\n    rate: 1/h\n    key: [client_ip]";
 const ONE_SLOT: &str = "  slots:\n    concurrency: 1";
+const PACED: &str = "  paced:\n    rate: 1/s\n    algorithm: smooth_bursty";
+const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 
 /// A timer of a clock that stands still: says what it is asked for, and rings when told.
 #[derive(Debug)]
-struct ManualTimer(mpsc::UnboundedSender<(Timestamp, oneshot::Sender<()>)>);
+struct ManualTimer(mpsc::UnboundedSender<Asked>);
+
+/// Until when somebody sleeps, and what wakes them.
+type Asked = (Timestamp, oneshot::Sender<()>);
 
 impl Timer for ManualTimer {
     fn sleep_until(&self, at: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -187,34 +192,14 @@ async fn a_body_that_was_announced_is_not_asked_for_after_a_refusal() {
     assert!(client.closes_quietly().await);
 }
 
-/// An upstream whose answers begin and then wait for the test.
-async fn slow_upstream() -> (Upstream, mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
-    let (send, started) = mpsc::unbounded_channel();
-    let upstream = Upstream::start(move |mut served| {
-        let send = send.clone();
-        async move {
-            while served.request().await.is_some() {
-                let (go_on, wait) = oneshot::channel();
-                served
-                    .wire
-                    .send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")
-                    .await;
-                send.send(go_on).unwrap();
-                let _ = wait.await;
-                if served.wire.try_send("-last").await.is_err() {
-                    return;
-                }
-            }
-        }
-    })
-    .await;
-    (upstream, started)
-}
+/// An answer whose end waits for the test.
+const FIRST: &str = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst";
+const LAST: &str = "-last";
 
 // shows: A2 (refusing)
 #[tokio::test]
 async fn a_place_is_held_until_the_body_has_ended() {
-    let (upstream, mut started) = slow_upstream().await;
+    let (upstream, mut started) = Upstream::held(FIRST, LAST).await;
     let gateway = Running::before(&[upstream.address], ONE_SLOT, "");
     let mut inside = gateway.connect().await;
     inside.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
@@ -255,7 +240,7 @@ async fn enters(client: &mut Wire) {
 // shows: A2 (refusing)
 #[tokio::test]
 async fn a_client_that_goes_away_within_a_body_gives_its_place_back() {
-    let (upstream, mut started) = slow_upstream().await;
+    let (upstream, mut started) = Upstream::held(FIRST, LAST).await;
     let gateway = Running::before(&[upstream.address], ONE_SLOT, "");
     for reset in [false, true] {
         let mut inside = gateway.connect().await;
@@ -298,16 +283,22 @@ async fn a_client_that_goes_away_before_the_answer_gives_its_place_back() {
     enters(&mut outside).await;
 }
 
+/// A gateway of one request a second, the next of which waits; its clock, which stands still, and
+/// what its timer is asked for.
+fn paced(upstream: &Upstream) -> (Running, ManualClock, mpsc::UnboundedReceiver<Asked>) {
+    let clock = ManualClock::new(START);
+    let (send, asked) = mpsc::unbounded_channel();
+    let policy = policy(&[upstream.address], PACED, "");
+    let timer = Arc::new(ManualTimer(send));
+    let gateway = Running::with_clock(policy, Arc::new(clock.clone()), timer);
+    (gateway, clock, asked)
+}
+
 // shows: B6 (local)
 #[tokio::test]
 async fn a_delay_is_waited_out_on_the_nodes_time() {
     let mut upstream = Upstream::answering(OK).await;
-    let limits = "  paced:\n    rate: 1/s\n    algorithm: smooth_bursty";
-    let clock = ManualClock::new(Timestamp::from_secs(1_800_000_000));
-    let (send, mut asked) = mpsc::unbounded_channel();
-    let policy = policy(&[upstream.address], limits, "");
-    let timer = Arc::new(ManualTimer(send));
-    let gateway = Running::with_clock(policy, Arc::new(clock.clone()), timer);
+    let (gateway, clock, mut asked) = paced(&upstream);
     let mut first = gateway.connect().await;
     assert_eq!(first.get("/1").await.status(), 200);
     upstream.seen().await;
@@ -329,12 +320,7 @@ async fn a_delay_is_waited_out_on_the_nodes_time() {
 #[tokio::test]
 async fn a_client_that_goes_away_while_it_waits_gives_its_permits_back() {
     let upstream = Upstream::answering(OK).await;
-    let limits = "  paced:\n    rate: 1/s\n    algorithm: smooth_bursty";
-    let clock = ManualClock::new(Timestamp::from_secs(1_800_000_000));
-    let (send, mut asked) = mpsc::unbounded_channel();
-    let policy = policy(&[upstream.address], limits, "");
-    let timer = Arc::new(ManualTimer(send));
-    let gateway = Running::with_clock(policy, Arc::new(clock.clone()), timer);
+    let (gateway, _, mut asked) = paced(&upstream);
     let mut client = gateway.connect().await;
     assert_eq!(client.get("/1").await.status(), 200);
     client.send("GET /2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
@@ -362,9 +348,9 @@ impl Timer for NoTimer {
 #[tokio::test]
 async fn a_panic_in_one_request_costs_its_connection_and_nothing_else() {
     let upstream = Upstream::answering(OK).await;
-    let limits = "  paced:\n    rate: 1/s\n    algorithm: smooth_bursty\n    key: [path]";
-    let policy = policy(&[upstream.address], limits, "");
-    let clock = Arc::new(ManualClock::new(Timestamp::from_secs(1_800_000_000)));
+    let limits = format!("{PACED}\n    key: [path]");
+    let policy = policy(&[upstream.address], &limits, "");
+    let clock = Arc::new(ManualClock::new(START));
     let gateway = Running::with_clock(policy, clock, Arc::new(NoTimer));
     let mut other = gateway.connect().await;
     assert_eq!(other.get("/1").await.status(), 200);

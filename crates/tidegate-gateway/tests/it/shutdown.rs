@@ -2,36 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot};
-
 use crate::gateway::Running;
 use crate::upstream::{OK, Upstream};
 use crate::wire::{Wire, soon};
 
-/// An upstream that answers when the test says so.
-async fn held_upstream() -> (Upstream, mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
-    let (send, held) = mpsc::unbounded_channel();
-    let upstream = Upstream::start(move |mut served| {
-        let send = send.clone();
-        async move {
-            while served.request().await.is_some() {
-                let (go_on, wait) = oneshot::channel();
-                send.send(go_on).unwrap();
-                let _ = wait.await;
-                if served.wire.try_send(OK).await.is_err() {
-                    return;
-                }
-            }
-        }
-    })
-    .await;
-    (upstream, held)
-}
-
 // shows: H2 (requests in flight at a stop)
 #[tokio::test]
 async fn requests_in_flight_end_and_idle_connections_close() {
-    let (upstream, mut held) = held_upstream().await;
+    let (upstream, mut held) = Upstream::held("", OK).await;
     let mut gateway = Running::before(&[upstream.address], "", "");
     let mut unused = gateway.connect().await;
     let mut idle = gateway.connect().await;
@@ -61,7 +39,7 @@ async fn requests_in_flight_end_and_idle_connections_close() {
 
 #[tokio::test]
 async fn what_takes_longer_than_the_shutdown_timeout_is_cut_off() {
-    let (upstream, mut held) = held_upstream().await;
+    let (upstream, mut held) = Upstream::held("", OK).await;
     let mut gateway = Running::before(&[upstream.address], "", "  shutdown_timeout: 200ms");
     let mut busy = gateway.connect().await;
     busy.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;

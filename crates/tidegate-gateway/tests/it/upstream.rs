@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::wire::{Message, Wire, soon};
@@ -78,6 +78,31 @@ impl Upstream {
             }
         })
         .await
+    }
+
+    /// Answers each request with `first`, and with `rest` when the test says so, which is handed a
+    /// way to say so for each.
+    pub(crate) async fn held(
+        first: &'static str,
+        rest: &'static str,
+    ) -> (Self, mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
+        let (send, held) = mpsc::unbounded_channel();
+        let upstream = Self::start(move |mut served| {
+            let send = send.clone();
+            async move {
+                while served.request().await.is_some() {
+                    served.wire.send(first).await;
+                    let (go_on, wait) = oneshot::channel();
+                    send.send(go_on).expect("the test runs");
+                    let _ = wait.await;
+                    if served.wire.try_send(rest).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        })
+        .await;
+        (upstream, held)
     }
 
     /// A port at which nobody listens.

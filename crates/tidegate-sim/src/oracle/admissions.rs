@@ -1,6 +1,8 @@
-//! A list of who came when, which the windows look at.
+//! A list of who came when, which the windows look at: each says only what of it counts.
 
-use super::{Request, Ticket};
+use std::fmt::Debug;
+
+use super::{Oracle, Request, Ticket, saturated};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Admission {
@@ -42,5 +44,53 @@ impl Admissions {
     pub(super) fn give_back(&mut self, now: u64, ticket: Ticket) {
         self.latest = self.now(now);
         self.list.retain(|admission| admission.ticket != ticket);
+    }
+}
+
+/// So many permits, and who of the list counts against them.
+pub(super) trait Window: Clone + Debug + 'static {
+    fn permits(&self) -> i128;
+
+    fn admissions(&mut self) -> &mut Admissions;
+
+    /// What counts at this time, in parts of a permit of which [`whole`](Self::whole) are one.
+    fn counted(&self, now: u64) -> i128;
+
+    fn whole(&self) -> i128 {
+        1
+    }
+}
+
+impl<W: Window> Oracle for W {
+    fn limit(&self) -> u64 {
+        saturated(self.permits())
+    }
+
+    fn delay_of(&self, request: Request) -> Option<u64> {
+        let permits = i128::from(request.permits);
+        let free = self.permits() * self.whole() - self.counted(request.now);
+        let fits = self.ever_admits(request) && permits * self.whole() <= free;
+        (permits == 0 || fits).then_some(0)
+    }
+
+    fn ever_admits(&self, request: Request) -> bool {
+        i128::from(request.permits) <= self.permits()
+    }
+
+    fn remaining(&self, now: u64) -> u64 {
+        let free = self.permits() * self.whole() - self.counted(now);
+        saturated(free.max(0) / self.whole())
+    }
+
+    fn take(&mut self, request: Request) -> Ticket {
+        self.admissions().take(request)
+    }
+
+    fn give_back(&mut self, now: u64, ticket: Ticket) {
+        self.admissions().give_back(now, ticket);
+    }
+
+    fn boxed(&self) -> Box<dyn Oracle> {
+        Box::new(self.clone())
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::admissions::Admissions;
-use super::{Oracle, Request, Ticket, nanos, saturated};
+use super::admissions::{Admissions, Window};
+use super::nanos;
 
 /// At most so many in each window of the clock, `[k * window, (k + 1) * window)`.
 #[derive(Clone, Debug)]
@@ -22,6 +22,16 @@ impl FixedWindowOracle {
             admissions: Admissions::default(),
         }
     }
+}
+
+impl Window for FixedWindowOracle {
+    fn permits(&self) -> i128 {
+        self.permits
+    }
+
+    fn admissions(&mut self) -> &mut Admissions {
+        &mut self.admissions
+    }
 
     fn counted(&self, now: u64) -> i128 {
         let window = self.admissions.now(now) / self.window;
@@ -31,37 +41,5 @@ impl FixedWindowOracle {
             .filter(|admission| admission.at / self.window == window)
             .map(|admission| admission.permits)
             .sum()
-    }
-}
-
-impl Oracle for FixedWindowOracle {
-    fn limit(&self) -> u64 {
-        saturated(self.permits)
-    }
-
-    fn delay_of(&self, request: Request) -> Option<u64> {
-        let permits = i128::from(request.permits);
-        let fits = self.counted(request.now) + permits <= self.permits;
-        (permits == 0 || fits).then_some(0)
-    }
-
-    fn ever_admits(&self, request: Request) -> bool {
-        i128::from(request.permits) <= self.permits
-    }
-
-    fn remaining(&self, now: u64) -> u64 {
-        saturated(self.permits - self.counted(now))
-    }
-
-    fn take(&mut self, request: Request) -> Ticket {
-        self.admissions.take(request)
-    }
-
-    fn give_back(&mut self, now: u64, ticket: Ticket) {
-        self.admissions.give_back(now, ticket);
-    }
-
-    fn boxed(&self) -> Box<dyn Oracle> {
-        Box::new(self.clone())
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::admissions::Admissions;
-use super::{Oracle, Request, Ticket, nanos, saturated};
+use super::admissions::{Admissions, Window};
+use super::nanos;
 
 /// At most so many in the last `window`, whenever one looks; who came exactly `window` ago is out.
 #[derive(Clone, Debug)]
@@ -23,16 +23,6 @@ impl SlidingLogOracle {
         }
     }
 
-    fn counted(&self, now: u64) -> i128 {
-        let now = self.admissions.now(now);
-        self.admissions
-            .list
-            .iter()
-            .filter(|admission| now - admission.at < self.window)
-            .map(|admission| admission.permits)
-            .sum()
-    }
-
     /// The same list under another limit. Who was out stays out.
     pub fn change(&mut self, permits: u64, window: Duration, now: u64) {
         self.admissions.latest = self.admissions.now(now);
@@ -45,34 +35,22 @@ impl SlidingLogOracle {
     }
 }
 
-impl Oracle for SlidingLogOracle {
-    fn limit(&self) -> u64 {
-        saturated(self.permits)
+impl Window for SlidingLogOracle {
+    fn permits(&self) -> i128 {
+        self.permits
     }
 
-    fn delay_of(&self, request: Request) -> Option<u64> {
-        let permits = i128::from(request.permits);
-        let fits = self.counted(request.now) + permits <= self.permits;
-        (permits == 0 || fits).then_some(0)
+    fn admissions(&mut self) -> &mut Admissions {
+        &mut self.admissions
     }
 
-    fn ever_admits(&self, request: Request) -> bool {
-        i128::from(request.permits) <= self.permits
-    }
-
-    fn remaining(&self, now: u64) -> u64 {
-        saturated(self.permits - self.counted(now))
-    }
-
-    fn take(&mut self, request: Request) -> Ticket {
-        self.admissions.take(request)
-    }
-
-    fn give_back(&mut self, now: u64, ticket: Ticket) {
-        self.admissions.give_back(now, ticket);
-    }
-
-    fn boxed(&self) -> Box<dyn Oracle> {
-        Box::new(self.clone())
+    fn counted(&self, now: u64) -> i128 {
+        let now = self.admissions.now(now);
+        self.admissions
+            .list
+            .iter()
+            .filter(|admission| now - admission.at < self.window)
+            .map(|admission| admission.permits)
+            .sum()
     }
 }

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::admissions::Admissions;
-use super::{Oracle, Request, Ticket, nanos, saturated};
+use super::admissions::{Admissions, Window};
+use super::nanos;
 
 /// At most so many in the current part and the whole window before it. Times are multiplied by
 /// the number of parts, so that where a part begins is a whole number: an exact fraction.
@@ -51,6 +51,16 @@ impl SlidingWindowOracle {
         let part_began = now - now % self.window;
         part_began - self.window * self.parts
     }
+}
+
+impl Window for SlidingWindowOracle {
+    fn permits(&self) -> i128 {
+        self.permits
+    }
+
+    fn admissions(&mut self) -> &mut Admissions {
+        &mut self.admissions
+    }
 
     fn counted(&self, now: u64) -> i128 {
         let window_began = self.window_began(now);
@@ -60,37 +70,5 @@ impl SlidingWindowOracle {
             .filter(|admission| admission.at * self.parts >= window_began)
             .map(|admission| admission.permits)
             .sum()
-    }
-}
-
-impl Oracle for SlidingWindowOracle {
-    fn limit(&self) -> u64 {
-        saturated(self.permits)
-    }
-
-    fn delay_of(&self, request: Request) -> Option<u64> {
-        let permits = i128::from(request.permits);
-        let fits = self.counted(request.now) + permits <= self.permits;
-        (permits == 0 || fits).then_some(0)
-    }
-
-    fn ever_admits(&self, request: Request) -> bool {
-        i128::from(request.permits) <= self.permits
-    }
-
-    fn remaining(&self, now: u64) -> u64 {
-        saturated(self.permits - self.counted(now))
-    }
-
-    fn take(&mut self, request: Request) -> Ticket {
-        self.admissions.take(request)
-    }
-
-    fn give_back(&mut self, now: u64, ticket: Ticket) {
-        self.admissions.give_back(now, ticket);
-    }
-
-    fn boxed(&self) -> Box<dyn Oracle> {
-        Box::new(self.clone())
     }
 }

@@ -32,22 +32,54 @@ const WAITS_AND_GIVES_BACK: Allowed = Allowed {
     give_back: true,
 };
 
-/// Runs the schedule by each way, and hands over what passed.
-fn each_way(
+/// A limit, and calls of it.
+#[derive(Clone, Debug)]
+struct Run {
     algorithm: Algorithm,
     start: Timestamp,
-    steps: &[Step],
-    check: impl Fn(&[Pass]) -> Outcome,
-) -> Outcome {
-    for way in Way::ALL {
-        if way == Way::Limiter && algorithm.is_gate() {
-            continue; // Its guards have tests of their own.
+    steps: Vec<Step>,
+}
+
+/// Up to so many steps.
+fn run(
+    algorithm: BoxedStrategy<Algorithm>,
+    steps: usize,
+    allowed: Allowed,
+) -> impl Strategy<Value = Run> {
+    let schedule = strategy::schedule(steps, allowed);
+    (algorithm, strategy::start(), schedule).prop_map(|(algorithm, start, steps)| Run {
+        algorithm,
+        start,
+        steps,
+    })
+}
+
+impl Run {
+    /// By each way into the engine, each answer is the oracle's, and `check` sees what passed.
+    fn each_way(&self, check: impl Fn(&[Pass]) -> Outcome) -> Outcome {
+        for way in Way::ALL {
+            if way == Way::Limiter && self.algorithm.is_gate() {
+                continue; // Its guards have tests of their own.
+            }
+            let mut pair = Pair::new(self.algorithm, way, self.start);
+            pair.run(&self.steps)?;
+            check(&pair.passes)?;
         }
-        let mut pair = Pair::new(algorithm, way, start);
-        pair.run(steps)?;
-        check(&pair.passes)?;
+        Ok(())
     }
-    Ok(())
+
+    /// Each answer is the oracle's.
+    fn agrees(&self) -> Outcome {
+        self.each_way(|_| Ok(()))
+    }
+
+    /// That, and in no interval passes more than is allowed for its length, a fraction.
+    fn keeps_within(&self, allowed: impl Fn(u64) -> (i128, i128)) -> Outcome {
+        self.each_way(|passes| {
+            prop_assert_eq!(first_excess(passes, &allowed), None);
+            Ok(())
+        })
+    }
 }
 
 /// `burst + rate * (length + ahead)`, as a fraction.
@@ -93,51 +125,37 @@ proptest! {
     // proves: A1, B4 (meter), B5 (greedy refill)
     #[test]
     fn token_bucket_passes_burst_and_rate_times_time_and_no_less(
-        algorithm in strategy::token_bucket(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, GIVES_BACK),
+        run in run(strategy::token_bucket(), 60, GIVES_BACK),
     ) {
-        each_way(algorithm, start, &steps, |passes| {
-            prop_assert_eq!(first_excess(passes, burst_and_rate(&algorithm)), None);
-            Ok(())
-        })?;
+        run.keeps_within(burst_and_rate(&run.algorithm))?;
     }
 
     // proves: B5 (greedy refill), B10 (sync)
     #[test]
     fn token_bucket_holds_its_bound_where_callers_wait(
-        algorithm in strategy::token_bucket(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, WAITS),
+        run in run(strategy::token_bucket(), 60, WAITS),
     ) {
         // Who waits goes on at a whole nanosecond, up to one later than the exact time.
-        let allowed = burst_and_rate(&algorithm);
-        each_way(algorithm, start, &steps, |passes| {
-            prop_assert_eq!(first_excess(passes, |length| allowed(length + 1)), None);
-            Ok(())
-        })?;
+        let allowed = burst_and_rate(&run.algorithm);
+        run.keeps_within(|length| allowed(length + 1))?;
     }
 
     // proves: A7 (cost and peek and give back)
     #[test]
     fn token_bucket_agrees_where_callers_wait_and_give_back(
-        algorithm in strategy::token_bucket(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, WAITS_AND_GIVES_BACK),
+        run in run(strategy::token_bucket(), 60, WAITS_AND_GIVES_BACK),
     ) {
-        each_way(algorithm, start, &steps, |_| Ok(()))?;
+        run.agrees()?;
     }
 
     // proves: B1 (local)
     #[test]
     fn fixed_window_passes_its_permits_in_each_window_and_no_less(
-        algorithm in strategy::fixed_window(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, GIVES_BACK),
+        run in run(strategy::fixed_window(), 60, GIVES_BACK),
     ) {
-        let Algorithm::FixedWindow { permits, window } = algorithm else { unreachable!() };
+        let Algorithm::FixedWindow { permits, window } = run.algorithm else { unreachable!() };
         let window = window.as_nanos() as u64;
-        each_way(algorithm, start, &steps, |passes| {
+        run.each_way(|passes| {
             for edge in passes.iter().map(|pass| pass.at / window * window) {
                 let inside = passes.iter().filter(|pass| pass.at / window * window == edge);
                 let passed: i128 = inside.map(|pass| pass.permits).sum();
@@ -153,70 +171,52 @@ proptest! {
     // proves: B3 (local)
     #[test]
     fn sliding_log_passes_its_permits_in_every_window_and_no_less(
-        algorithm in strategy::sliding_log(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, GIVES_BACK),
+        run in run(strategy::sliding_log(), 60, GIVES_BACK),
     ) {
-        let Algorithm::SlidingLog { permits, window } = algorithm else { unreachable!() };
+        let Algorithm::SlidingLog { permits, window } = run.algorithm else { unreachable!() };
         let window = window.as_nanos() as u64;
-        each_way(algorithm, start, &steps, |passes| {
-            let allowed = |length: u64| (i128::from(permits) * i128::from(length / window + 1), 1);
-            prop_assert_eq!(first_excess(passes, allowed), None);
-            Ok(())
-        })?;
+        run.keeps_within(|length| (i128::from(permits) * i128::from(length / window + 1), 1))?;
     }
 
     // proves: B2 (local)
     #[test]
     fn sliding_window_passes_its_permits_in_every_window_and_no_less(
-        algorithm in strategy::sliding_window(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, GIVES_BACK),
+        run in run(strategy::sliding_window(), 60, GIVES_BACK),
     ) {
-        let Algorithm::SlidingWindow { permits, window, .. } = algorithm else { unreachable!() };
+        let Algorithm::SlidingWindow { permits, window, .. } = run.algorithm else {
+            unreachable!()
+        };
         let window = window.as_nanos() as u64;
-        each_way(algorithm, start, &steps, |passes| {
-            let allowed = |length: u64| (i128::from(permits) * i128::from(length / window + 1), 1);
-            prop_assert_eq!(first_excess(passes, allowed), None);
-            Ok(())
-        })?;
+        run.keeps_within(|length| (i128::from(permits) * i128::from(length / window + 1), 1))?;
     }
 
     // proves: B2 (local)
     #[test]
     fn sliding_counter_never_passes_twice_its_permits_within_a_windows_length(
-        algorithm in strategy::sliding_counter(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, GIVES_BACK),
+        run in run(strategy::sliding_counter(), 60, GIVES_BACK),
     ) {
-        let Algorithm::SlidingCounter { permits, window } = algorithm else { unreachable!() };
+        let Algorithm::SlidingCounter { permits, window } = run.algorithm else { unreachable!() };
         let window = window.as_nanos() as u64;
-        each_way(algorithm, start, &steps, |passes| {
-            // The estimate itself is what the oracle compares.
-            let allowed = |length: u64| {
-                let most = if length <= window { 2 * i128::from(permits) - 1 } else { i128::MAX };
-                (most, 1)
-            };
-            prop_assert_eq!(first_excess(passes, allowed), None);
-            Ok(())
+        // The estimate itself is what the oracle compares.
+        run.keeps_within(|length| {
+            let most = if length <= window { 2 * i128::from(permits) - 1 } else { i128::MAX };
+            (most, 1)
         })?;
     }
 
     // proves: B5 (interval and aligned refill)
     #[test]
     fn interval_bucket_passes_burst_and_whole_refills_and_no_less(
-        algorithm in strategy::interval_bucket(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, GIVES_BACK),
+        run in run(strategy::interval_bucket(), 60, GIVES_BACK),
     ) {
-        let Algorithm::IntervalBucket { quota, aligned } = algorithm else { unreachable!() };
+        let Algorithm::IntervalBucket { quota, aligned } = run.algorithm else { unreachable!() };
         let period = quota.period().as_nanos() as u64;
         let granted = |refills: u64| i128::from(quota.permits()) * i128::from(refills);
         let (burst, initial) = (quota.burst_permits(), quota.initial_permits());
-        each_way(algorithm, start, &steps, |passes| {
+        run.each_way(|passes| {
             let allowed = |length: u64| (i128::from(burst) + granted(length / period + 1), 1);
             prop_assert_eq!(first_excess(passes, allowed), None);
-            from_first(passes, start, |length| {
+            from_first(passes, run.start, |length| {
                 (i128::from(initial) + granted(length / period + u64::from(aligned)), 1)
             })
         })?;
@@ -225,25 +225,21 @@ proptest! {
     // proves: B5 (interval refill), B10 (sync), A7 (cost and peek and give back)
     #[test]
     fn interval_bucket_agrees_where_callers_wait_and_give_back(
-        algorithm in strategy::interval_bucket(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, WAITS_AND_GIVES_BACK),
+        run in run(strategy::interval_bucket(), 60, WAITS_AND_GIVES_BACK),
     ) {
-        each_way(algorithm, start, &steps, |_| Ok(()))?;
+        run.agrees()?;
     }
 
     // proves: B5 (initial permits)
     #[test]
     fn a_new_bucket_passes_its_initial_permits_and_rate_times_time_and_no_less(
-        algorithm in strategy::initial_bucket(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, GIVES_BACK),
+        run in run(strategy::initial_bucket(), 60, GIVES_BACK),
     ) {
-        let Algorithm::TokenBucket(quota) = algorithm else { unreachable!() };
+        let Algorithm::TokenBucket(quota) = run.algorithm else { unreachable!() };
         let period = nanos(quota.period());
-        each_way(algorithm, start, &steps, |passes| {
-            prop_assert_eq!(first_excess(passes, burst_and_rate(&algorithm)), None);
-            from_first(passes, start, |length| {
+        run.each_way(|passes| {
+            prop_assert_eq!(first_excess(passes, burst_and_rate(&run.algorithm)), None);
+            from_first(passes, run.start, |length| {
                 let granted = i128::from(quota.permits()) * i128::from(length);
                 (i128::from(quota.initial_permits()) * period + granted, period)
             })
@@ -253,68 +249,51 @@ proptest! {
     // proves: B4 (nginx), A7 (cost and peek and give back)
     #[test]
     fn nginx_is_nginxs_number_by_number(
-        algorithm in strategy::nginx(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, WAITS_AND_GIVES_BACK),
+        run in run(strategy::nginx(), 60, WAITS_AND_GIVES_BACK),
     ) {
-        each_way(algorithm, start, &steps, |_| Ok(()))?;
+        run.agrees()?;
     }
 
     // proves: B4 (nginx)
     #[test]
     fn nginx_passes_its_burst_and_one_and_rate_times_time(
-        algorithm in strategy::nginx(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, GIVES_BACK),
+        run in run(strategy::nginx(), 60, GIVES_BACK),
     ) {
-        let Algorithm::Nginx { requests, per_minute, burst, .. } = algorithm else {
+        let Algorithm::Nginx { requests, per_minute, burst, .. } = run.algorithm else {
             unreachable!()
         };
         let per_second = i128::from(requests) * 1_000 / if per_minute { 60 } else { 1 };
-        each_way(algorithm, start, &steps, |passes| {
-            // In thousandths of a request; times are cut to milliseconds, so one more may count.
-            let allowed = |length: u64| {
-                let millis = i128::from(length / 1_000_000) + 1;
-                let granted = per_second * millis / 1_000;
-                ((i128::from(burst) + 1) * 1_000 + granted, 1_000)
-            };
-            prop_assert_eq!(first_excess(passes, allowed), None);
-            Ok(())
+        // In thousandths of a request; times are cut to milliseconds, so one more may count.
+        run.keeps_within(|length| {
+            let millis = i128::from(length / 1_000_000) + 1;
+            let granted = per_second * millis / 1_000;
+            ((i128::from(burst) + 1) * 1_000 + granted, 1_000)
         })?;
     }
 
     // proves: B6 (local)
     #[test]
     fn smooth_bursty_is_guavas_within_its_debt(
-        algorithm in strategy::smooth_bursty(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, WAITS),
+        run in run(strategy::smooth_bursty(), 60, WAITS),
     ) {
-        each_way(algorithm, start, &steps, |passes| {
-            prop_assert_eq!(first_excess(passes, burst_and_rate(&algorithm)), None);
-            Ok(())
-        })?;
+        run.keeps_within(burst_and_rate(&run.algorithm))?;
     }
 
     // proves: B6 (local), A7 (cost and peek and give back)
     #[test]
     fn smooth_bursty_agrees_where_callers_give_back(
-        algorithm in strategy::smooth_bursty(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, WAITS_AND_GIVES_BACK),
+        run in run(strategy::smooth_bursty(), 60, WAITS_AND_GIVES_BACK),
     ) {
-        each_way(algorithm, start, &steps, |_| Ok(()))?;
+        run.agrees()?;
     }
 
     // proves: A2 (refusing), B8 (permits with a guard)
     #[test]
     fn concurrency_never_has_more_inside_than_places_and_no_less(
-        algorithm in strategy::concurrency(),
-        start in strategy::start(),
-        steps in strategy::schedule(60, GIVES_BACK),
+        run in run(strategy::concurrency(), 60, GIVES_BACK),
     ) {
-        let Algorithm::Concurrency { max } = algorithm else { unreachable!() };
-        each_way(algorithm, start, &steps, |passes| {
+        let Algorithm::Concurrency { max } = run.algorithm else { unreachable!() };
+        run.each_way(|passes| {
             let mut inside = 0;
             for pass in passes {
                 inside += pass.permits;
@@ -331,23 +310,16 @@ proptest! {
     // proves: B6 (local)
     #[test]
     fn smooth_warm_up_is_guavas_within_its_debt(
-        algorithm in strategy::smooth_warm_up(),
-        start in strategy::start(),
-        steps in strategy::schedule(40, WAITS),
+        run in run(strategy::smooth_warm_up(), 40, WAITS),
     ) {
-        each_way(algorithm, start, &steps, |passes| {
-            prop_assert_eq!(first_excess(passes, burst_and_rate(&algorithm)), None);
-            Ok(())
-        })?;
+        run.keeps_within(burst_and_rate(&run.algorithm))?;
     }
 
     // proves: B6 (local), A7 (cost and peek and give back)
     #[test]
     fn smooth_warm_up_agrees_where_callers_give_back(
-        algorithm in strategy::smooth_warm_up(),
-        start in strategy::start(),
-        steps in strategy::schedule(40, WAITS_AND_GIVES_BACK),
+        run in run(strategy::smooth_warm_up(), 40, WAITS_AND_GIVES_BACK),
     ) {
-        each_way(algorithm, start, &steps, |_| Ok(()))?;
+        run.agrees()?;
     }
 }

@@ -11,6 +11,7 @@
 mod bench;
 mod fuzz;
 mod metadata;
+mod mutants;
 mod readme;
 mod rust_text;
 mod setup;
@@ -34,6 +35,7 @@ usage: cargo xtask <task>
   status           write docs/status.md: which requirement is shown by which test
   readme           run the README's code blocks
   fuzz [SECONDS] [TARGET]   run each fuzz target (60 s unless told otherwise; needs nightly)
+  mutants [ARGS]   change the engine in one place at a time, and see whether a test notices
   bench [ARGS]     rivals, floor and tidegate side by side";
 
 fn main() -> ExitCode {
@@ -57,6 +59,7 @@ fn run(args: &[&str]) -> Result<(), Failure> {
         ["status"] => status::write(),
         ["readme"] => readme::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
+        ["mutants", rest @ ..] => mutants::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         [] | ["help" | "-h" | "--help"] => {
             println!("{USAGE}");

@@ -1,19 +1,13 @@
 //! Limits behind one face, whatever their algorithm: what a node, or a check of several limits,
 //! holds.
 
-mod from_algorithm;
-
 use core::fmt::Debug;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-pub(crate) use self::from_algorithm::FromAlgorithm;
-use crate::gate::Concurrency;
 use crate::key_hash::KeyHash;
-use crate::meter::{
-    FixedWindow, IntervalBucket, Nginx, SentinelWarmUp, SlidingCounter, SlidingLog, SlidingWindow,
-    SmoothBursty, SmoothWarmUp, Taken, TokenBucket,
-};
+use crate::limit::{FromAlgorithm, first_meter};
+use crate::meter::Taken;
 use crate::queue::{Joined, Waiter};
 use crate::store::{Drain, Keyed, OneKey, Registered, StoreStats};
 use crate::{Algorithm, Ask, Decision, Meter, QuotaError, Timestamp};
@@ -162,19 +156,7 @@ pub fn enforcers(algorithms: &[Algorithm], max_keys: usize) -> Result<Vec<Enforc
         algorithm.validate()?;
     }
     // The narrowest state that holds them all.
-    let built = over_new::<TokenBucket<u64>>(algorithms, max_keys)
-        .or_else(|| over_new::<TokenBucket<u128>>(algorithms, max_keys))
-        .or_else(|| over_new::<FixedWindow>(algorithms, max_keys))
-        .or_else(|| over_new::<SlidingLog>(algorithms, max_keys))
-        .or_else(|| over_new::<IntervalBucket>(algorithms, max_keys))
-        .or_else(|| over_new::<SlidingWindow>(algorithms, max_keys))
-        .or_else(|| over_new::<SlidingCounter>(algorithms, max_keys))
-        .or_else(|| over_new::<Nginx>(algorithms, max_keys))
-        .or_else(|| over_new::<SentinelWarmUp>(algorithms, max_keys))
-        .or_else(|| over_new::<SmoothBursty>(algorithms, max_keys))
-        .or_else(|| over_new::<SmoothWarmUp>(algorithms, max_keys))
-        .or_else(|| over_new::<Concurrency>(algorithms, max_keys));
-    built.ok_or(QuotaError::MixedAlgorithms)
+    first_meter!(over_new(algorithms, max_keys)).ok_or(QuotaError::MixedAlgorithms)
 }
 
 fn over_new<M: FromAlgorithm>(algorithms: &[Algorithm], max_keys: usize) -> Option<Vec<Enforcer>> {

@@ -1,14 +1,13 @@
 //! A limit: a name, and what it holds requests to.
 
+mod meters;
+
 use alloc::string::String;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use crate::gate::Concurrency;
-use crate::meter::{
-    FixedWindow, IntervalBucket, Nginx, SentinelWarmUp, SlidingCounter, SlidingLog, SlidingWindow,
-    SmoothBursty, SmoothWarmUp, TokenBucket,
-};
+#[cfg(feature = "std")]
+pub(crate) use self::meters::{FromAlgorithm, first_meter};
 use crate::quota::{Quota, QuotaError};
 
 /// A named limit.
@@ -150,41 +149,7 @@ impl Algorithm {
     /// # Errors
     /// [`QuotaError`] where they do not.
     pub fn validate(&self) -> Result<(), QuotaError> {
-        match *self {
-            Self::TokenBucket(quota) => TokenBucket::<u128>::new(quota).map(drop),
-            Self::FixedWindow { permits, window } => FixedWindow::new(permits, window).map(drop),
-            Self::SlidingLog { permits, window } => SlidingLog::new(permits, window).map(drop),
-            Self::SmoothBursty { quota, max_debt } => SmoothBursty::new(quota, max_debt).map(drop),
-            Self::SmoothWarmUp {
-                quota,
-                warm_up,
-                cold_factor,
-                max_debt,
-            } => SmoothWarmUp::new(quota, warm_up, cold_factor, max_debt).map(drop),
-            Self::IntervalBucket { quota, aligned } => {
-                IntervalBucket::new(quota, aligned).map(drop)
-            }
-            Self::SlidingWindow {
-                permits,
-                window,
-                parts,
-            } => SlidingWindow::new(permits, window, parts).map(drop),
-            Self::SlidingCounter { permits, window } => {
-                SlidingCounter::new(permits, window).map(drop)
-            }
-            Self::Nginx {
-                requests,
-                per_minute,
-                burst,
-                delay,
-            } => Nginx::new(requests, per_minute, burst, delay).map(drop),
-            Self::SentinelWarmUp {
-                count,
-                warm_up_seconds,
-                cold_factor,
-            } => SentinelWarmUp::new(count, warm_up_seconds, cold_factor).map(drop),
-            Self::Concurrency { max } => Concurrency::new(max).map(drop),
-        }
+        meters::validate(self)
     }
 
     /// Whether this algorithm answers with delays by itself: callers pay later.

@@ -3,11 +3,9 @@
 use core::time::Duration;
 
 use crate::check_all::Asked;
-use crate::enforce::{Enforce, FromAlgorithm, NO_KEY, Receipt, Single};
-use crate::meter::{
-    FixedWindow, IntervalBucket, Nginx, SentinelWarmUp, SlidingCounter, SlidingLog, SlidingWindow,
-    SmoothBursty, SmoothWarmUp, TokenBucket,
-};
+use crate::enforce::{Enforce, NO_KEY, Receipt, Single};
+use crate::limit::{FromAlgorithm, first_meter};
+use crate::meter::TokenBucket;
 use crate::{Algorithm, Ask, Clock, Decision, QuotaError, Retry, SystemClock, Timestamp};
 
 /// One rate limit: for a whole service, or inside a struct of your own.
@@ -181,15 +179,8 @@ fn other(algorithm: &Algorithm, now: Timestamp) -> Result<Box<dyn Enforce>, Quot
     fn single<M: FromAlgorithm>(algorithm: &Algorithm, now: Timestamp) -> Option<Box<dyn Enforce>> {
         Some(Box::new(Single::new(M::from_algorithm(algorithm)?, now)))
     }
-    single::<TokenBucket<u128>>(algorithm, now)
-        .or_else(|| single::<FixedWindow>(algorithm, now))
-        .or_else(|| single::<SlidingLog>(algorithm, now))
-        .or_else(|| single::<IntervalBucket>(algorithm, now))
-        .or_else(|| single::<SlidingWindow>(algorithm, now))
-        .or_else(|| single::<SlidingCounter>(algorithm, now))
-        .or_else(|| single::<Nginx>(algorithm, now))
-        .or_else(|| single::<SentinelWarmUp>(algorithm, now))
-        .or_else(|| single::<SmoothBursty>(algorithm, now))
-        .or_else(|| single::<SmoothWarmUp>(algorithm, now))
-        .ok_or(QuotaError::NotARate)
+    if algorithm.is_gate() {
+        return Err(QuotaError::NotARate);
+    }
+    first_meter!(single(algorithm, now)).ok_or(QuotaError::MixedAlgorithms)
 }

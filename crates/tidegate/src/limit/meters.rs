@@ -1,27 +1,73 @@
-//! Which meter an algorithm is, and with which state.
+//! Which meter an algorithm is, and with which state: the one list of all meters.
 
 use crate::gate::Concurrency;
 use crate::meter::{
     FixedWindow, IntervalBucket, Nginx, SentinelWarmUp, SlidingCounter, SlidingLog, SlidingWindow,
     SmoothBursty, SmoothWarmUp, TokenBucket,
 };
-use crate::{Algorithm, Meter};
+use crate::{Algorithm, Meter, QuotaError};
+
+/// `first_meter!(f(a, b))` is `f::<M>(a, b)` for the first meter `M` for which that is `Some`:
+/// narrow states before wide ones. `None` where there is none.
+macro_rules! first_meter {
+    ($f:ident $args:tt) => {
+        first_meter!($f $args:
+            meter::TokenBucket<u64>,
+            meter::TokenBucket<u128>,
+            meter::FixedWindow,
+            meter::SlidingLog,
+            meter::IntervalBucket,
+            meter::SlidingWindow,
+            meter::SlidingCounter,
+            meter::Nginx,
+            meter::SentinelWarmUp,
+            meter::SmoothBursty,
+            meter::SmoothWarmUp,
+            gate::Concurrency,
+        )
+    };
+    ($f:ident $args:tt: $($kind:ident::$meter:ident $(<$word:ty>)?,)*) => {
+        None$(.or_else(|| $f::<$crate::$kind::$meter $(<$word>)?> $args))*
+    };
+}
+#[cfg(feature = "std")]
+pub(crate) use first_meter;
 
 /// A meter that an [`Algorithm`] can name.
+#[cfg_attr(
+    not(feature = "std"),
+    expect(dead_code, reason = "what stores and limiters use")
+)]
 pub(crate) trait FromAlgorithm: Meter {
     /// Whether its permits have to come back.
     const IS_GATE: bool = false;
-    /// The meter for this algorithm; `None` where it is another's, or needs a wider state.
-    fn from_algorithm(algorithm: &Algorithm) -> Option<Self>;
+
+    /// The meter for this algorithm, or why its numbers make none; `None` where the algorithm is
+    /// another's, or needs a wider state.
+    fn try_from_algorithm(algorithm: &Algorithm) -> Option<Result<Self, QuotaError>>;
+
+    /// The meter for this algorithm; `None` where it is none of these.
+    fn from_algorithm(algorithm: &Algorithm) -> Option<Self> {
+        Self::try_from_algorithm(algorithm)?.ok()
+    }
+}
+
+/// Whether the numbers of an algorithm make a meter.
+pub(super) fn validate(algorithm: &Algorithm) -> Result<(), QuotaError> {
+    fn made<M: FromAlgorithm>(algorithm: &Algorithm) -> Option<Result<(), QuotaError>> {
+        Some(M::try_from_algorithm(algorithm)?.map(drop))
+    }
+    // Each algorithm is some meter's.
+    first_meter!(made(algorithm)).unwrap_or(Err(QuotaError::MixedAlgorithms))
 }
 
 macro_rules! from_algorithm {
     ($meter:ty, $pattern:pat $(if $guard:expr)? => $make:expr $(, $gate:literal)?) => {
         impl FromAlgorithm for $meter {
             $(const IS_GATE: bool = $gate;)?
-            fn from_algorithm(algorithm: &Algorithm) -> Option<Self> {
+            fn try_from_algorithm(algorithm: &Algorithm) -> Option<Result<Self, QuotaError>> {
                 match *algorithm {
-                    $pattern $(if $guard)? => $make.ok(),
+                    $pattern $(if $guard)? => Some($make),
                     _ => None,
                 }
             }

@@ -1,5 +1,5 @@
-//! `cargo xtask mutants [ARGS]`: changes the engine in one small place at a time, and sees whether a
-//! test notices. What is changed, what is left out and why stands in `.cargo/mutants.toml`.
+//! `cargo xtask mutants [ARGS]`: changes the engine in one small place at a time, and sees whether
+//! a test notices. What is changed, what is left out and why stands in `.cargo/mutants.toml`.
 
 use crate::shell::{self, Failure, cargo};
 

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use crate::Timestamp;
 use crate::time::nanos;
 
 /// One request, as a limit sees it: how many permits, and how long the caller would wait.
@@ -67,6 +68,12 @@ impl Ask {
     /// How long the caller would wait, in nanoseconds.
     pub(crate) const fn max_delay_nanos(&self) -> u64 {
         self.max_delay_nanos
+    }
+
+    /// The same from `now` on, and not beyond the end of time: a state has no room for a grant
+    /// after it.
+    pub(crate) fn patience_at(&self, now: Timestamp) -> u64 {
+        self.max_delay_nanos.min(Timestamp::MAX.nanos_since(now))
     }
 }
 

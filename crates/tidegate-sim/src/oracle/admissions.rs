@@ -24,18 +24,22 @@ impl Admissions {
         self.latest.max(i128::from(now))
     }
 
-    pub(super) fn take(&mut self, request: Request) -> Ticket {
-        self.latest = self.now(request.now);
-        self.add(i128::from(request.permits))
+    /// The last of whom it is known when they come; those who wait come after the latest time.
+    fn last(&self) -> Option<i128> {
+        self.list.iter().map(|admission| admission.at).max()
     }
 
     /// Adds who comes at the latest time.
     pub(super) fn add(&mut self, permits: i128) -> Ticket {
+        self.add_at(self.latest, permits)
+    }
+
+    fn add_at(&mut self, at: i128, permits: i128) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         self.list.push(Admission {
             ticket,
-            at: self.latest,
+            at,
             permits,
         });
         ticket
@@ -51,7 +55,13 @@ impl Admissions {
 pub(super) trait Window: Clone + Debug + 'static {
     fn permits(&self) -> i128;
 
-    fn admissions(&mut self) -> &mut Admissions;
+    fn admissions(&self) -> &Admissions;
+
+    fn admissions_mut(&mut self) -> &mut Admissions;
+
+    /// The first time at which who came at `at` does not count; `None` where nobody can wait for
+    /// it.
+    fn leaves(&self, at: i128) -> Option<i128>;
 
     /// What counts at this time, in parts of a permit of which [`whole`](Self::whole) are one.
     fn counted(&self, now: u64) -> i128;
@@ -67,10 +77,25 @@ impl<W: Window> Oracle for W {
     }
 
     fn delay_of(&self, request: Request) -> Option<u64> {
-        let permits = i128::from(request.permits);
-        let free = self.permits() * self.whole() - self.counted(request.now);
-        let fits = self.ever_admits(request) && permits * self.whole() <= free;
-        (permits == 0 || fits).then_some(0)
+        if request.permits == 0 {
+            return Some(0);
+        }
+        if !self.ever_admits(request) {
+            return None;
+        }
+        let wanted = i128::from(request.permits) * self.whole();
+        let fits = |at: i128| wanted <= self.permits() * self.whole() - self.counted(saturated(at));
+        // At once, or when somebody leaves; never before one who came earlier.
+        let list = self.admissions();
+        let now = list.now(request.now);
+        let next = list.last().map_or(now, |last| last.max(now));
+        let leaving = list.list.iter().filter_map(|one| self.leaves(one.at));
+        let first = leaving
+            .chain([next])
+            .filter(|at| *at >= next && fits(*at))
+            .min()?;
+        let delay = saturated(first - now);
+        (delay <= request.patience).then_some(delay)
     }
 
     fn ever_admits(&self, request: Request) -> bool {
@@ -78,16 +103,23 @@ impl<W: Window> Oracle for W {
     }
 
     fn remaining(&self, now: u64) -> u64 {
+        let list = self.admissions();
+        if list.last().is_some_and(|last| last > list.now(now)) {
+            return 0;
+        }
         let free = self.permits() * self.whole() - self.counted(now);
         saturated(free.max(0) / self.whole())
     }
 
     fn take(&mut self, request: Request) -> Ticket {
-        self.admissions().take(request)
+        let delay = self.delay_of(request).unwrap_or(0);
+        let list = self.admissions_mut();
+        list.latest = list.now(request.now);
+        list.add_at(list.latest + i128::from(delay), request.permits.into())
     }
 
     fn give_back(&mut self, now: u64, ticket: Ticket) {
-        self.admissions().give_back(now, ticket);
+        self.admissions_mut().give_back(now, ticket);
     }
 
     fn boxed(&self) -> Box<dyn Oracle> {

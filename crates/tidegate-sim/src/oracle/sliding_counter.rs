@@ -42,8 +42,16 @@ impl Window for SlidingCounterOracle {
         self.permits
     }
 
-    fn admissions(&mut self) -> &mut Admissions {
+    fn admissions(&self) -> &Admissions {
+        &self.admissions
+    }
+
+    fn admissions_mut(&mut self) -> &mut Admissions {
         &mut self.admissions
+    }
+
+    fn leaves(&self, _at: i128) -> Option<i128> {
+        None
     }
 
     fn counted(&self, now: u64) -> i128 {

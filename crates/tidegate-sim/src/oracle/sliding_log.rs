@@ -40,8 +40,16 @@ impl Window for SlidingLogOracle {
         self.permits
     }
 
-    fn admissions(&mut self) -> &mut Admissions {
+    fn admissions(&self) -> &Admissions {
+        &self.admissions
+    }
+
+    fn admissions_mut(&mut self) -> &mut Admissions {
         &mut self.admissions
+    }
+
+    fn leaves(&self, at: i128) -> Option<i128> {
+        Some(at + self.window)
     }
 
     fn counted(&self, now: u64) -> i128 {

@@ -58,8 +58,20 @@ impl Window for SlidingWindowOracle {
         self.permits
     }
 
-    fn admissions(&mut self) -> &mut Admissions {
+    fn admissions(&self) -> &Admissions {
+        &self.admissions
+    }
+
+    fn admissions_mut(&mut self) -> &mut Admissions {
         &mut self.admissions
+    }
+
+    fn leaves(&self, at: i128) -> Option<i128> {
+        // When the window of a part that begins then begins after it: a window after the end of
+        // its own part.
+        let next_part = (at * self.parts / self.window + 1) * self.window;
+        let leaves = next_part + self.window * self.parts;
+        Some((leaves + self.parts - 1) / self.parts)
     }
 
     fn counted(&self, now: u64) -> i128 {

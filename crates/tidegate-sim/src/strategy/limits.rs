@@ -187,3 +187,13 @@ pub fn exact() -> BoxedStrategy<Algorithm> {
 pub fn rate_limit() -> BoxedStrategy<Algorithm> {
     prop_oneof![4 => exact(), 1 => smooth_warm_up()].boxed()
 }
+
+/// A limit that holds in every window.
+pub fn every_window() -> BoxedStrategy<Algorithm> {
+    prop_oneof![sliding_log(), sliding_window()].boxed()
+}
+
+/// A limit of windows in which callers can wait.
+pub fn window_or_log() -> BoxedStrategy<Algorithm> {
+    prop_oneof![fixed_window(), every_window()].boxed()
+}

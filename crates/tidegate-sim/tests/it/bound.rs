@@ -119,6 +119,18 @@ fn from_first(passes: &[Pass], start: Timestamp, allowed: impl Fn(u64) -> (i128,
     Ok(())
 }
 
+/// Whether more passes in any window of the clock than its permits.
+fn in_each_window(passes: &[Pass], permits: u64, window: u64) -> Outcome {
+    for edge in passes.iter().map(|pass| pass.at / window * window) {
+        let inside = passes
+            .iter()
+            .filter(|pass| pass.at / window * window == edge);
+        let passed: i128 = inside.map(|pass| pass.permits).sum();
+        prop_assert!(passed <= permits.into(), "{} from {}", passed, edge);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(cases(1_000))]
 
@@ -156,16 +168,40 @@ proptest! {
         let Algorithm::FixedWindow { permits, window } = run.algorithm else { unreachable!() };
         let window = window.as_nanos() as u64;
         run.each_way(|passes| {
-            for edge in passes.iter().map(|pass| pass.at / window * window) {
-                let inside = passes.iter().filter(|pass| pass.at / window * window == edge);
-                let passed: i128 = inside.map(|pass| pass.permits).sum();
-                prop_assert!(passed <= permits.into(), "{} from {}", passed, edge);
-            }
+            in_each_window(passes, permits, window)?;
             // Across an edge: twice, and so on.
             let allowed = |length: u64| (i128::from(permits) * i128::from(length / window + 2), 1);
             prop_assert_eq!(first_excess(passes, allowed), None);
             Ok(())
         })?;
+    }
+
+    // proves: B1 (local), B10 (sync)
+    #[test]
+    fn fixed_window_holds_its_bound_where_callers_wait(
+        run in run(strategy::fixed_window(), 60, WAITS),
+    ) {
+        let Algorithm::FixedWindow { permits, window } = run.algorithm else { unreachable!() };
+        run.each_way(|passes| in_each_window(passes, permits, window.as_nanos() as u64))?;
+    }
+
+    // proves: B2 (local), B3 (local), B10 (sync)
+    #[test]
+    fn every_window_holds_where_callers_wait(
+        run in run(strategy::every_window(), 60, WAITS),
+    ) {
+        let (Algorithm::SlidingLog { permits, window }
+        | Algorithm::SlidingWindow { permits, window, .. }) = run.algorithm else { unreachable!() };
+        let window = window.as_nanos() as u64;
+        run.keeps_within(|length| (i128::from(permits) * i128::from(length / window + 1), 1))?;
+    }
+
+    // proves: B1 (local), B2 (local), B3 (local), B10 (sync), A7 (cost and peek and give back)
+    #[test]
+    fn windows_and_logs_agree_where_callers_wait_and_give_back(
+        run in run(strategy::window_or_log(), 60, WAITS_AND_GIVES_BACK),
+    ) {
+        run.agrees()?;
     }
 
     // proves: B3 (local)

@@ -1,6 +1,7 @@
 //! Promises 4 and 6, by the engine's own word: who waits exactly as long as was told is admitted,
 //! one nanosecond earlier not; and who asks for exactly what remains gets it.
 
+use core::num::NonZeroU32;
 use core::time::Duration;
 
 use proptest::prelude::*;
@@ -142,5 +143,44 @@ proptest! {
         steps in strategy::schedule(40, ALL),
     ) {
         words_are_true(algorithm, Way::Keyed, start, &steps)?;
+    }
+}
+
+// shows: A7 (cost and peek and give back), B3 (local)
+#[test]
+fn reservations_that_are_given_up_leave_what_was_taken_before_them() {
+    let start = Timestamp::from_secs(1_700_000_000);
+    let window = Duration::from_secs(10);
+    let log = Algorithm::SlidingLog { permits: 2, window };
+    let limits = [
+        log,
+        Algorithm::SlidingWindow {
+            permits: 2,
+            window,
+            parts: NonZeroU32::new(10).expect("not 0"),
+        },
+        Algorithm::FixedWindow { permits: 2, window },
+    ];
+    for limit in limits {
+        for way in Way::ALL {
+            let mut door = way.open(&limit, start);
+            let patient = Ask::ONE.within(Duration::from_mins(10));
+            let at = |secs| start.after(Duration::from_secs(secs));
+            for _ in 0..2 {
+                assert!(door.check(at(0), &Ask::ONE).delay().is_zero());
+            }
+            for place in 0..4 {
+                let reserved = door.check(at(1), &patient);
+                let wait = reserved.delay().as_secs();
+                assert!(
+                    wait >= if place < 2 { 9 } else { 19 },
+                    "{limit:?}: {reserved:?}"
+                );
+            }
+            for number in 2..6 {
+                door.give_back(number, at(1));
+            }
+            assert!(door.check(at(2), &Ask::ONE).is_denied(), "{limit:?}");
+        }
     }
 }

@@ -11,12 +11,14 @@ use crate::{Decision, Retry, Verdict};
 ///
 /// Each entry carries the running total up to and with itself, so that what lies in a window is
 /// a difference of two totals, found by bisection. A tick is a nanosecond, or a part of a window:
-/// the meter knows.
+/// the meter knows. Entries may lie ahead of the time: callers that wait have reserved.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     entries: VecDeque<Entry>,
     /// The running total before the first entry.
     before: u64,
+    /// The latest tick in which anything was taken, whenever it was taken for.
+    asked: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +31,7 @@ pub(super) struct Entry {
 #[derive(Clone, Copy, Debug)]
 pub struct Append {
     pub(super) left: usize,
+    pub(super) asked: u64,
     pub(super) tick: u64,
     pub(super) permits: u64,
 }
@@ -36,7 +39,10 @@ pub struct Append {
 impl Log {
     /// A log of so many permits, all at one tick.
     pub(super) fn of(tick: u64, permits: u64) -> Self {
-        let mut log = Self::default();
+        let mut log = Self {
+            asked: tick,
+            ..Self::default()
+        };
         if permits > 0 {
             log.entries.push_back(Entry {
                 tick,
@@ -61,8 +67,9 @@ impl Log {
         self.entries.back().map_or(self.before, |entry| entry.total)
     }
 
-    pub(super) fn last_tick(&self) -> Option<u64> {
-        self.entries.back().map(|entry| entry.tick)
+    /// The tick as it counts: a clock that stepped back stays where it had been.
+    pub(super) const fn advance(&self, tick: u64) -> u64 {
+        if tick > self.asked { tick } else { self.asked }
     }
 
     /// How many entries are `window` ticks old, or older, at `now`.
@@ -77,53 +84,83 @@ impl Log {
         self.entries.get(first).map(|entry| entry.tick)
     }
 
-    /// What a limit of `most` permits in `window` ticks answers at `tick`, and would change.
-    /// `leaves` says how long it takes until what came at a tick has left.
+    /// What a limit of `most` permits in `window` ticks answers at `now` (a tick that has been
+    /// [advanced](Self::advance)), and would change. `until` says how many nanoseconds it takes
+    /// until a tick begins, and `patience` for how many the caller would wait.
+    ///
+    /// Who waits is let in at the first tick at which it fits, and never before one who came
+    /// earlier.
     pub(super) fn plan(
         &self,
         most: u64,
         window: u64,
-        tick: u64,
+        now: u64,
         permits: u64,
-        leaves: impl Fn(u64) -> Duration,
+        patience: u64,
+        until: impl Fn(u64) -> u64,
     ) -> Plan<Append> {
-        let left = self.left(window, tick);
-        let gone = self.total_before(left);
-        let used = self.total() - gone;
-        let verdict = if permits <= most.saturating_sub(used) || permits == 0 {
-            Verdict::Allowed {
+        let last = self.entries.back().map(|entry| entry.tick);
+        let next = last.unwrap_or(0).max(now);
+        let tick = self.first_fit(most, window, next, permits);
+        let wait = tick.map(&until);
+        let verdict = match wait {
+            _ if permits == 0 => Verdict::Allowed {
                 delay: Duration::ZERO,
-            }
-        } else if permits > most {
-            Verdict::Denied {
+            },
+            None => Verdict::Denied {
                 retry: Retry::Never,
-            }
-        } else {
-            // When so many have left that these fit.
-            let enough = self.tick_of(gone + used + permits - most);
-            Verdict::Denied {
-                retry: Retry::After(leaves(enough.unwrap_or(tick))),
-            }
+            },
+            Some(wait) => match wait.checked_sub(patience) {
+                None | Some(0) => Verdict::Allowed {
+                    delay: Duration::from_nanos(wait),
+                },
+                Some(longer) => Verdict::Denied {
+                    retry: Retry::After(Duration::from_nanos(longer)),
+                },
+            },
         };
-        let allowed = matches!(verdict, Verdict::Allowed { .. });
-        let change = (allowed && permits > 0).then_some(Append {
-            left,
-            tick,
-            permits,
-        });
-        let last = if change.is_some() {
-            Some(tick)
-        } else {
-            self.last_tick()
-        };
-        let used = used + change.map_or(0, |append| append.permits);
+        let left = self.left(window, now);
+        let change = tick
+            .filter(|_| permits > 0 && matches!(verdict, Verdict::Allowed { .. }))
+            .map(|tick| Append {
+                left,
+                asked: now,
+                tick,
+                permits,
+            });
+        let (last, taken) = change.map_or((last, 0), |append| (Some(append.tick), permits));
+        let used = self.total() - self.total_before(left) + taken;
+        // While somebody waits nothing is there for who comes now.
+        let is_ahead = last.is_some_and(|last| last > now);
+        let reset = last.filter(|_| used > 0);
         let decision = Decision {
             verdict,
             limit: most,
-            remaining: most.saturating_sub(used),
-            reset_after: last.filter(|_| used > 0).map_or(Duration::ZERO, leaves),
+            remaining: if is_ahead {
+                0
+            } else {
+                most.saturating_sub(used)
+            },
+            reset_after: Duration::from_nanos(
+                reset.map_or(0, |last| until(last.saturating_add(window))),
+            ),
         };
         Plan { decision, change }
+    }
+
+    /// The first tick from `next` on at which so many permits fit; `None` where they never do.
+    fn first_fit(&self, most: u64, window: u64, next: u64, permits: u64) -> Option<u64> {
+        if permits > most {
+            return None;
+        }
+        let gone = self.total_before(self.left(window, next));
+        let used = self.total() - gone;
+        if permits <= most.saturating_sub(used) {
+            return Some(next);
+        }
+        // When so many have left that these fit.
+        let enough = self.tick_of(gone + used + permits - most);
+        enough.map(|tick| tick.saturating_add(window))
     }
 
     /// The entries, with the permits of each.
@@ -150,11 +187,13 @@ impl Log {
         &mut self,
         Append {
             left,
+            asked,
             tick,
             permits,
         }: Append,
     ) {
         self.forget(left);
+        self.asked = self.advance(asked);
         let total = self.total() + permits;
         match self.entries.back_mut() {
             Some(last) if last.tick == tick => last.total = total,

@@ -10,9 +10,11 @@ use crate::{Ask, Quota, QuotaError, Timestamp};
 /// At most `permits` in **every** window of this length, whenever it starts. An admission leaves
 /// at age exactly the window.
 ///
+/// A caller that offers to wait reserves, in the order of the calls.
+///
 /// The price is memory: 16 bytes for each admission of a window (requests of one nanosecond
-/// share an entry), at most 16 bytes * `permits` per key. Deciding costs O(log n), giving back
-/// O(what came after).
+/// share an entry), at most 16 bytes * `permits` per key, and as much for what is reserved ahead.
+/// Deciding costs O(log n), giving back O(what came after).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SlidingLog {
     permits: u64,
@@ -39,11 +41,6 @@ impl SlidingLog {
             window: nanos(window),
         })
     }
-
-    /// A clock that stepped back counts as standing still.
-    fn tick(log: &Log, now: Timestamp) -> u64 {
-        log.last_tick().unwrap_or(0).max(now.as_nanos())
-    }
 }
 
 impl Meter for SlidingLog {
@@ -55,9 +52,17 @@ impl Meter for SlidingLog {
     }
 
     fn plan(&self, log: &Log, now: Timestamp, ask: &Ask) -> Plan<Append> {
-        let tick = Self::tick(log, now);
-        let leaves = |at: u64| Duration::from_nanos((at + self.window).saturating_sub(tick));
-        log.plan(self.permits, self.window, tick, ask.permits(), leaves)
+        let patience = ask.patience_at(now);
+        let now = log.advance(now.as_nanos());
+        let until = |at: u64| at.saturating_sub(now);
+        log.plan(
+            self.permits,
+            self.window,
+            now,
+            ask.permits(),
+            patience,
+            until,
+        )
     }
 
     fn commit(&self, log: &mut Log, append: Append) -> Taken {
@@ -74,7 +79,7 @@ impl Meter for SlidingLog {
     }
 
     fn used(&self, log: &Log, now: Timestamp) -> Used {
-        let left = log.left(self.window, Self::tick(log, now));
+        let left = log.left(self.window, log.advance(now.as_nanos()));
         Used::permits(log.total() - log.total_before(left))
     }
 
@@ -88,7 +93,7 @@ impl Meter for SlidingLog {
 
     fn migrate(&self, _new: &Self, log: &mut Log, now: Timestamp) {
         // What is remembered stays as it is; only what this limit had let go stays gone.
-        let left = log.left(self.window, Self::tick(log, now));
+        let left = log.left(self.window, log.advance(now.as_nanos()));
         log.forget(left);
     }
 

@@ -11,6 +11,8 @@ use crate::{Ask, Quota, QuotaError, Timestamp};
 /// At most `permits` in every window of this length, whenever it starts: the current part and
 /// the `parts` before it are counted, and together they cover any window.
 ///
+/// A caller that offers to wait reserves, in the order of the calls.
+///
 /// The price: a limit that is always asked for more lets `permits` pass in a window and a part,
 /// not in a window. Memory is at most 16 bytes * (`parts` + 1) per key. Parts are aligned to the
 /// epoch and no shorter than a nanosecond, but need not be whole ones: the part at time *t* is
@@ -45,9 +47,7 @@ impl SlidingWindow {
 
     /// The part at `now`; a clock that stepped back stays in the part that it had reached.
     fn part(&self, log: &Log, now: Timestamp) -> u64 {
-        log.last_tick()
-            .unwrap_or(0)
-            .max(self.part_at(now.as_nanos()))
+        log.advance(self.part_at(now.as_nanos()))
     }
 
     fn part_at(&self, nanos: u64) -> u64 {
@@ -80,11 +80,16 @@ impl Meter for SlidingWindow {
 
     fn plan(&self, log: &Log, now: Timestamp, ask: &Ask) -> Plan<Append> {
         let tick = self.part(log, now);
-        let leaves = |part: u64| {
-            let at = self.start_of(part.saturating_add(self.span()));
-            Duration::from_nanos(at.saturating_sub(now.as_nanos()))
-        };
-        log.plan(self.permits, self.span(), tick, ask.permits(), leaves)
+        let patience = ask.patience_at(now);
+        let until = |part: u64| self.start_of(part).saturating_sub(now.as_nanos());
+        log.plan(
+            self.permits,
+            self.span(),
+            tick,
+            ask.permits(),
+            patience,
+            until,
+        )
     }
 
     fn commit(&self, log: &mut Log, append: Append) -> Taken {
@@ -115,17 +120,17 @@ impl Meter for SlidingWindow {
     fn migrate(&self, new: &Self, log: &mut Log, now: Timestamp) {
         let tick = self.part(log, now);
         log.forget(log.left(self.span(), tick));
-        let mut moved = Log::default();
+        let asked = new.part_at(now.as_nanos());
+        let mut moved = Log::of(asked, 0);
         for (part, permits) in log.permits() {
             // As late as they can have been taken: none leaves too early.
-            let latest = self
-                .start_of(part + 1)
-                .saturating_sub(1)
-                .min(now.as_nanos());
-            let tick = new.part(&moved, Timestamp::from_nanos(latest));
+            let latest = self.start_of(part + 1).saturating_sub(1);
+            // What is reserved comes when it was told to.
+            let latest = latest.min(now.as_nanos().max(self.start_of(part)));
             moved.append(Append {
                 left: 0,
-                tick,
+                asked,
+                tick: new.part_at(latest),
                 permits,
             });
         }

@@ -10,7 +10,7 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tidegate::Timestamp;
 use tidegate_http::Problem;
-use tidegate_node::{Call, Hold};
+use tidegate_node::{Call, Hold, InLine, Turn};
 
 use crate::answer::{self, LimitFields};
 use crate::body::{RequestBody, ResponseBody};
@@ -44,7 +44,7 @@ pub(crate) async fn answer(
     client
         .awaits_100
         .set(request.headers().contains_key(EXPECT));
-    let response = match decide(client, &request) {
+    let response = match admit(client, &request).await {
         Err(refusal) => answer::instead_of(Some(request.into_body()), client, refusal),
         Ok(mut passage) => {
             if let Some(at) = passage.wait_until {
@@ -77,27 +77,51 @@ pub(crate) async fn answer(
     Ok(response)
 }
 
-/// Whether, where to and under which limits a request goes; nothing here waits.
-#[expect(
-    clippy::result_large_err,
-    reason = "a refusal is no rare case to be boxed"
-)]
-fn decide(client: &Client, request: &Request<Incoming>) -> Result<Passage, answer::Local> {
+/// Whether, where to and under which limits a request goes. It waits in line for places.
+async fn admit(client: &Client, request: &Request<Incoming>) -> Result<Passage, answer::Local> {
+    let came = client.core.node.clock().now();
+    let mut turn = Turn::First;
+    loop {
+        match decide(client, request, came, turn) {
+            Decided::Goes(passage) => return Ok(passage),
+            Decided::Refused(refusal) => return Err(refusal),
+            Decided::Waits(line) => {
+                let place = line.wait(&*client.core.timer).await;
+                turn = place.map_or(Turn::Last, Turn::With);
+            }
+        }
+    }
+}
+
+/// What became of a request this time.
+enum Decided {
+    Goes(Passage),
+    Refused(answer::Local),
+    Waits(InLine),
+}
+
+/// Decides, at once.
+fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: Turn) -> Decided {
     let core = &client.core;
     let snapshot = core.node.snapshot();
     let settings = core.settings_of(&snapshot);
-    vet(request, settings.max_headers)
-        .map_err(|fault| answer::problem(&Problem::of(fault.status).detail(fault.detail)))?;
+    if let Err(fault) = vet(request, settings.max_headers) {
+        let problem = Problem::of(fault.status);
+        return Decided::Refused(answer::problem(&problem.detail(fault.detail)));
+    }
     let client_ip = settings.trusted.client(client.peer, request.headers());
     let view = RequestView::of(request, Some(client_ip));
     let Some(route) = snapshot.policy().route(&view) else {
         let problem = Problem::of(StatusCode::NOT_FOUND);
-        return Err(answer::problem(
+        return Decided::Refused(answer::problem(
             &problem.detail("no route matches this request"),
         ));
     };
-    let now = core.node.clock().now();
-    let admission = snapshot.decide(&Call {
+    let now = match turn {
+        Turn::First => came,
+        Turn::With(_) | Turn::Last => core.node.clock().now(),
+    };
+    let call = Call {
         request: &view,
         route: &route.id,
         limits: &route.limits,
@@ -105,14 +129,18 @@ fn decide(client: &Client, request: &Request<Incoming>) -> Result<Passage, answe
         max_wait: None,
         peek: false,
         now,
-    });
+    };
+    let admission = match snapshot.decide_or_wait(&call, came, turn) {
+        Ok(admission) => admission,
+        Err(line) => return Decided::Waits(line),
+    };
     let fields = LimitFields::of(&admission, &settings);
     if !admission.is_allowed() {
         core.counters.refused.add(1);
-        return Err(answer::refusal(&admission, fields, &settings));
+        return Decided::Refused(answer::refusal(&admission, fields, &settings));
     }
     let delay = admission.delay();
-    Ok(Passage {
+    Decided::Goes(Passage {
         upstream: Rc::clone(&settings.upstreams[route.upstream]),
         trusted: settings.trusted.contains(client.peer),
         settings,

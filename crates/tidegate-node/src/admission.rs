@@ -31,6 +31,8 @@ pub struct Admission<'a> {
     pub(crate) shadow: SmallVec<[Applied<'a>; 2]>,
     pub(crate) hold: Hold,
     pub(crate) missing: Option<&'a KeyPart>,
+    /// Whether it has waited for a place.
+    pub(crate) waited: bool,
 }
 
 impl<'a> Admission<'a> {

@@ -1,7 +1,8 @@
 //! One tidegate node: a policy, the state behind it, and one question, `decide`.
 //!
 //! Every door (gateway, decision service, simulator) asks [`Snapshot::decide`], which answers at
-//! once. The node opens no socket; it reloads its policy while it runs, and what was used stays
+//! once, or, where it can wait for places of concurrency limits,
+//! [`Snapshot::decide_or_wait`]. The node opens no socket; it reloads its policy while it runs, and what was used stays
 //! used when a limit changes.
 //!
 //! ```
@@ -18,7 +19,9 @@
 mod admission;
 mod call;
 mod counts;
+mod decide;
 mod enforced_limit;
+mod in_line;
 mod key_bytes;
 mod metrics;
 mod node;
@@ -31,7 +34,9 @@ pub use self::{
     admission::{Admission, Applied, Hold},
     call::Call,
     counts::{Counts, Outcome},
+    decide::Turn,
     enforced_limit::EnforcedLimit,
+    in_line::{InLine, Place},
     metrics::NodeMetrics,
     node::{Node, PolicyStatus, ReloadFailure},
     snapshot::Snapshot,

@@ -179,6 +179,19 @@ impl Algorithm {
             | Self::SmoothBursty { quota, .. }
             | Self::SmoothWarmUp { quota, .. } => of(quota, false),
             Self::IntervalBucket { quota, .. } => of(quota, true),
+            Self::FixedWindow {
+                permits: most,
+                window,
+            }
+            | Self::SlidingWindow {
+                permits: most,
+                window,
+                ..
+            }
+            | Self::SlidingLog {
+                permits: most,
+                window,
+            } => of(&Quota::new(*most, *window), true),
             _ => Duration::MAX,
         }
     }

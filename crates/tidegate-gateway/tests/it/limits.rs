@@ -1,13 +1,4 @@
-//! Refusals, delays, and what is given back when.
-
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
-
-use tidegate::{Clock, ManualClock, Timestamp};
-use tidegate_node::Timer;
-use tokio::sync::{mpsc, oneshot};
+//! Refusals, and what is given back when.
 
 use crate::gateway::{Running, policy};
 use crate::upstream::{OK, Upstream};
@@ -15,25 +6,6 @@ use crate::wire::{Wire, soon};
 
 const ONE_AN_HOUR: &str = "  per-client:\n    rate: 1/h\n    key: [client_ip]";
 const ONE_SLOT: &str = "  slots:\n    concurrency: 1";
-const PACED: &str = "  paced:\n    rate: 1/s\n    algorithm: smooth_bursty";
-const START: Timestamp = Timestamp::from_secs(1_800_000_000);
-
-/// A timer of a clock that stands still: says what it is asked for, and rings when told.
-#[derive(Debug)]
-struct ManualTimer(mpsc::UnboundedSender<Asked>);
-
-/// Until when somebody sleeps, and what wakes them.
-type Asked = (Timestamp, oneshot::Sender<()>);
-
-impl Timer for ManualTimer {
-    fn sleep_until(&self, at: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let (ring, rings) = oneshot::channel();
-        self.0.send((at, ring)).unwrap();
-        Box::pin(async move {
-            let _ = rings.await;
-        })
-    }
-}
 
 // shows: A8 (reject), D4 (RateLimit and Retry-After)
 #[tokio::test]
@@ -281,87 +253,4 @@ async fn a_client_that_goes_away_before_the_answer_gives_its_place_back() {
     assert_eq!(outside.get("/").await.status(), 429);
     drop(inside);
     enters(&mut outside).await;
-}
-
-/// A gateway of one request a second, the next of which waits; its clock, which stands still, and
-/// what its timer is asked for.
-fn paced(upstream: &Upstream) -> (Running, ManualClock, mpsc::UnboundedReceiver<Asked>) {
-    let clock = ManualClock::new(START);
-    let (send, asked) = mpsc::unbounded_channel();
-    let policy = policy(&[upstream.address], PACED, "");
-    let timer = Arc::new(ManualTimer(send));
-    let gateway = Running::with_clock(policy, Arc::new(clock.clone()), timer);
-    (gateway, clock, asked)
-}
-
-// shows: B6 (local)
-#[tokio::test]
-async fn a_delay_is_waited_out_on_the_nodes_time() {
-    let mut upstream = Upstream::answering(OK).await;
-    let (gateway, clock, mut asked) = paced(&upstream);
-    let mut first = gateway.connect().await;
-    assert_eq!(first.get("/1").await.status(), 200);
-    upstream.seen().await;
-    first.send("GET /2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    let (at, ring) = soon(asked.recv()).await.unwrap();
-    assert_eq!(at.since(clock.now()), Duration::from_secs(1));
-    assert!(!upstream.has_seen());
-    clock.set(at);
-    ring.send(()).unwrap();
-    assert_eq!(first.message().await.status(), 200);
-    // What has been waited for stays paid for.
-    first.send("GET /3 HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    let (next, ring) = soon(asked.recv()).await.unwrap();
-    assert_eq!(next.since(at), Duration::from_secs(1));
-    ring.send(()).unwrap();
-    assert_eq!(first.message().await.status(), 200);
-}
-
-#[tokio::test]
-async fn a_client_that_goes_away_while_it_waits_gives_its_permits_back() {
-    let upstream = Upstream::answering(OK).await;
-    let (gateway, _, mut asked) = paced(&upstream);
-    let mut client = gateway.connect().await;
-    assert_eq!(client.get("/1").await.status(), 200);
-    client.send("GET /2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    let (first, mut ring) = soon(asked.recv()).await.unwrap();
-    drop(client);
-    soon(ring.closed()).await;
-    let mut client = gateway.connect().await;
-    client.send("GET /3 HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    let (second, ring) = soon(asked.recv()).await.unwrap();
-    assert_eq!(second, first, "the place in the row was given up");
-    ring.send(()).unwrap();
-    assert_eq!(client.message().await.status(), 200);
-}
-
-/// A timer that is broken.
-#[derive(Debug)]
-struct NoTimer;
-
-impl Timer for NoTimer {
-    fn sleep_until(&self, at: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        panic!("asked to wait until {at:?}")
-    }
-}
-
-#[tokio::test]
-async fn a_panic_in_one_request_costs_its_connection_and_nothing_else() {
-    let upstream = Upstream::answering(OK).await;
-    let limits = format!("{PACED}\n    key: [path]");
-    let policy = policy(&[upstream.address], &limits, "");
-    let clock = Arc::new(ManualClock::new(START));
-    let gateway = Running::with_clock(policy, clock, Arc::new(NoTimer));
-    let mut other = gateway.connect().await;
-    assert_eq!(other.get("/1").await.status(), 200);
-    let mut client = gateway.connect().await;
-    assert_eq!(client.get("/2").await.status(), 200);
-    client.send("GET /2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert!(client.closes_quietly().await);
-    assert_eq!(other.get("/3").await.status(), 200);
-    assert_eq!(gateway.connect().await.get("/4").await.status(), 200);
-    gateway
-        .counted(|counters| counters.connections_open == 1)
-        .await;
-    assert_eq!(gateway.counters().panics, 1);
 }

@@ -11,4 +11,5 @@ mod shutdown;
 mod streaming;
 mod upstream;
 mod upstreams;
+mod waiting;
 mod wire;

@@ -14,6 +14,18 @@ const DEFAULT_MAX_WAIT: Duration = Duration::from_secs(30);
 /// Sentinel's `maxQueueingTimeMs`.
 const SENTINEL_MAX_WAIT: Duration = Duration::from_millis(500);
 
+/// Whether permits can be taken ahead of time.
+const fn can_queue(kind: AlgorithmName) -> bool {
+    matches!(
+        kind,
+        AlgorithmName::TokenBucket
+            | AlgorithmName::FixedWindow
+            | AlgorithmName::SlidingWindow
+            | AlgorithmName::SlidingLog
+            | AlgorithmName::SentinelQueue
+    )
+}
+
 /// The queue of a limit, if it has one; `None` where something about it is wrong.
 #[expect(clippy::option_option, reason = "no queue is no fault")]
 pub(super) fn compile(
@@ -44,12 +56,14 @@ pub(super) fn compile(
         }
         return None;
     }
-    if !(is_sentinels || kind == AlgorithmName::TokenBucket) || file.concurrency.is_written() {
-        let finding = Finding::error(
-            queue.place()?,
-            "only `token_bucket` and `sentinel_queue` can make requests wait so far",
-        );
-        report.push(finding.help("leave `on_limit` out"));
+    if !(can_queue(kind) || file.concurrency.is_written()) {
+        let message = format!("`{}` has no line to wait in", kind.as_str());
+        report.push(Finding::error(queue.place()?, message).help(match kind {
+            AlgorithmName::SmoothBursty | AlgorithmName::SmoothWarmUp | AlgorithmName::Nginx => {
+                "leave `on_limit` out: it delays by itself"
+            }
+            _ => "leave `on_limit` out, or count another way",
+        }));
         return None;
     }
     let QueueFile {

@@ -134,7 +134,8 @@ pub(crate) enum RefillName {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "OnLimit", extend("required" = ["queue"]))]
 pub(crate) struct OnLimitFile {
-    /// It waits in line. Of `token_bucket` and `sentinel_queue`.
+    /// It waits in line. Of `concurrency`, `token_bucket`, `fixed_window`, `sliding_window`,
+    /// `sliding_log` and `sentinel_queue`.
     pub(crate) queue: Field<QueueFile>,
 }
 

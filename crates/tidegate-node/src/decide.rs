@@ -1,0 +1,343 @@
+//! The decision path: which limits a request meets, and what they say together.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tidegate::{
+    Algorithm, Answer, Asked, Decision, Enforcer, KeyHash, Receipt, Timestamp,
+    check_all_with_receipts,
+};
+use tidegate_policy::KeyPart;
+
+use crate::admission::{Admission, Applied};
+use crate::call::Call;
+use crate::counts::Outcome;
+use crate::enforced_limit::{EnforcedLimit, Meets, refusal};
+use crate::in_line::{InLine, Place};
+use crate::snapshot::Snapshot;
+
+/// A limit that a request meets, with everything to ask it.
+struct Met<'a> {
+    limit: &'a EnforcedLimit,
+    algorithm: &'a Algorithm,
+    enforcer: &'a Enforcer,
+    hash: KeyHash,
+}
+
+/// The limits that a request meets.
+#[derive(Default)]
+struct Meeting<'a> {
+    enforced: SmallVec<[Met<'a>; 4]>,
+    shadow: SmallVec<[Met<'a>; 2]>,
+}
+
+/// How often a request has been asked about that may have to wait in line.
+#[derive(Debug)]
+pub enum Turn {
+    /// It has just come.
+    First,
+    /// It has waited, and this came of it.
+    With(Place),
+    /// It has waited for nothing, and does not wait any more.
+    Last,
+}
+
+impl Snapshot {
+    /// Decides on a request under all its limits at once: all of them are charged, or none.
+    ///
+    /// A request that lacks a part of a key is refused, passed by, or counted with all others
+    /// that lack it, as the limit says. Shadow limits decide and count beside the others, and
+    /// change nothing. A limit that is named twice is asked once. Nothing waits here: a concurrency
+    /// limit that is full refuses, also where it has a queue.
+    pub fn decide<'a>(&'a self, call: &Call<'_>) -> Admission<'a> {
+        let met = match self.meet(call) {
+            Ok(met) => met,
+            Err(refused) => return refused,
+        };
+        let mut admission = Admission::default();
+        if call.peek {
+            let peeked = met.enforced.iter().map(|met| met.peek(call));
+            admission.applied.extend(peeked);
+            let peeked = met.shadow.iter().map(|met| met.peek(call));
+            admission.shadow.extend(peeked);
+            return admission;
+        }
+        decide_enforced(&met.enforced, call, &mut admission);
+        self.settle(&met, call, admission)
+    }
+
+    /// The same for a door that can wait. Where only places of concurrency limits are missing
+    /// that have queues, a request that `came` at that time is to wait in line, and to be asked
+    /// about again [with](Turn::With) what came of it. Meanwhile it has taken nothing; with a
+    /// place in hand, all other limits are charged or none, and the place goes back if none is.
+    ///
+    /// # Errors
+    /// [`InLine`] for a request that is to wait.
+    pub fn decide_or_wait<'a>(
+        &'a self,
+        call: &Call<'_>,
+        came: Timestamp,
+        turn: Turn,
+    ) -> Result<Admission<'a>, InLine> {
+        let met = match self.meet(call) {
+            Ok(met) => met,
+            Err(refused) => return Ok(refused),
+        };
+        let mut admission = Admission::default();
+        let is_last = matches!(turn, Turn::Last);
+        match turn {
+            Turn::With(place) => decide_with(place, &met.enforced, call, &mut admission),
+            Turn::First | Turn::Last => decide_enforced(&met.enforced, call, &mut admission),
+        }
+        if !is_last && let Some(line) = met.line(&admission, call, came) {
+            return Err(line);
+        }
+        Ok(self.settle(&met, call, admission))
+    }
+
+    /// The limits that a request meets; or its refusal, where it lacks a part of a key.
+    #[expect(
+        clippy::result_large_err,
+        reason = "a refusal is no rare case to be boxed"
+    )]
+    fn meet<'a>(&'a self, call: &Call<'_>) -> Result<Meeting<'a>, Admission<'a>> {
+        let mut met = Meeting::default();
+        for (at, &index) in call.limits.iter().enumerate() {
+            let twice = call.limits[..at].contains(&index);
+            let Some(limit) = self.limits().get(index).filter(|_| !twice) else {
+                continue;
+            };
+            match limit.meet(call, self.hasher()) {
+                Meets::Passed => {}
+                Meets::Refused(_) if limit.rule().shadow => {
+                    limit.counts().add(Outcome::ShadowDenied);
+                }
+                Meets::Refused(missing) => return Err(refuse(limit, missing, call)),
+                Meets::Key {
+                    hash,
+                    enforcer,
+                    algorithm,
+                } => {
+                    let one = Met {
+                        limit,
+                        algorithm,
+                        enforcer,
+                        hash,
+                    };
+                    if limit.rule().shadow {
+                        met.shadow.push(one);
+                    } else {
+                        met.enforced.push(one);
+                    }
+                }
+            }
+        }
+        Ok(met)
+    }
+
+    /// What follows from the answer of the enforced limits.
+    fn settle<'a>(
+        &self,
+        met: &Meeting<'a>,
+        call: &Call<'_>,
+        mut admission: Admission<'a>,
+    ) -> Admission<'a> {
+        decide_shadow(&met.shadow, call, &mut admission);
+        admission.count();
+        if admission.delay().is_zero() {
+            admission.hold.go_ahead();
+        } else {
+            // A wait that is given up gives back, and rates want to know when.
+            admission.hold.clock = Some(Arc::clone(self.clock()));
+        }
+        admission
+    }
+}
+
+impl Meeting<'_> {
+    /// The line of the first limit that refused, if all that refused have one.
+    fn line(&self, admission: &Admission<'_>, call: &Call<'_>, came: Timestamp) -> Option<InLine> {
+        let mut line = None;
+        for (met, applied) in self.enforced.iter().zip(&admission.applied) {
+            if applied.decision.is_allowed() {
+                continue;
+            }
+            let queue = met.limit.rule().queue.as_ref()?;
+            if !applied.decision.is_on_release() {
+                return None;
+            }
+            let longest = call.max_wait.unwrap_or(queue.max_wait).min(queue.max_wait);
+            let until = came.after(longest);
+            if until <= call.now {
+                return None;
+            }
+            line = line.or_else(|| {
+                Some(InLine {
+                    enforcer: Arc::clone(met.enforcer),
+                    key: met.hash,
+                    ask: met.limit.ask(met.algorithm, call),
+                    length: queue.length,
+                    until,
+                })
+            });
+        }
+        line
+    }
+}
+
+/// Refuses a request that lacks a part of a key. No other limit is asked, none is charged.
+fn refuse<'a>(limit: &'a EnforcedLimit, missing: &'a KeyPart, call: &Call<'_>) -> Admission<'a> {
+    if !call.peek {
+        limit.counts().add(Outcome::Missing);
+    }
+    let applied = Applied {
+        limit,
+        algorithm: limit.rule().limit.algorithm(),
+        decision: refusal(),
+    };
+    let mut admission = Admission {
+        missing: Some(missing),
+        ..Admission::default()
+    };
+    admission.applied.push(applied);
+    admission
+}
+
+fn decide_enforced<'a>(met: &[Met<'a>], call: &Call<'_>, admission: &mut Admission<'a>) {
+    // The usual case needs no list.
+    if let [only] = met {
+        let (decision, receipt) = only.check(call);
+        admission.take(only, decision, receipt);
+    } else {
+        decide_all(met.iter(), call, admission);
+    }
+}
+
+fn decide_all<'m, 'a: 'm>(
+    met: impl Iterator<Item = &'m Met<'a>> + Clone,
+    call: &Call<'_>,
+    admission: &mut Admission<'a>,
+) {
+    let asks: SmallVec<[Asked<'_>; 4]> = met.clone().map(|met| met.asked(call)).collect();
+    match check_all_with_receipts(&asks, call.now) {
+        Ok(answers) => {
+            for (met, Answer { decision, receipt }) in met.zip(answers) {
+                admission.take(met, decision, receipt);
+            }
+        }
+        // More limits than one check takes: policies are held to fewer, so this is a fault of
+        // ours, and a limiter that cannot decide does not wave through.
+        Err(error) => {
+            tracing::error!(%error, route = call.route, "refused: cannot decide");
+            for met in met {
+                admission.applied.push(met.applied(refusal()));
+            }
+        }
+    }
+}
+
+/// The same for a request that has waited for a place of one of them.
+fn decide_with<'a>(place: Place, met: &[Met<'a>], call: &Call<'_>, admission: &mut Admission<'a>) {
+    let is_its = |met: &Met<'_>| met.enforcer.store_id() == place.store_id();
+    let Some(at) = met.iter().position(is_its) else {
+        // The limit that it waited for is none of its limits any more.
+        drop(place);
+        return decide_enforced(met, call, admission);
+    };
+    let (before, rest) = met.split_at(at);
+    let Some((own, after)) = rest.split_first() else {
+        return;
+    };
+    decide_all(before.iter().chain(after), call, admission);
+    admission.applied.insert(at, own.applied(place.decision()));
+    if admission.is_allowed() {
+        admission.waited = true;
+        admission.hold.taken.extend(place.into_taken());
+    }
+}
+
+/// Shadow limits take what they would have taken had they been enforced: only of requests that
+/// go ahead.
+fn decide_shadow<'a>(met: &[Met<'a>], call: &Call<'_>, admission: &mut Admission<'a>) {
+    for met in met {
+        if admission.is_allowed() {
+            let (decision, receipt) = met.check(call);
+            admission.shadow.push(met.applied(decision));
+            if let Some(receipt) = receipt {
+                admission
+                    .hold
+                    .taken
+                    .push((Enforcer::clone(met.enforcer), receipt));
+            }
+        } else {
+            let peeked = met.peek(call);
+            admission.shadow.push(peeked);
+        }
+    }
+}
+
+impl<'a> Met<'a> {
+    fn asked(&self, call: &Call<'_>) -> Asked<'a> {
+        let ask = self.limit.ask(self.algorithm, call);
+        Asked {
+            limit: &**self.enforcer,
+            key: self.hash,
+            ask,
+        }
+    }
+
+    fn check(&self, call: &Call<'_>) -> (Decision, Option<Receipt>) {
+        let ask = self.limit.ask(self.algorithm, call);
+        self.enforcer.check(self.hash, call.now, &ask)
+    }
+
+    fn peek(&self, call: &Call<'_>) -> Applied<'a> {
+        let ask = self.limit.ask(self.algorithm, call);
+        self.applied(self.enforcer.peek(self.hash, call.now, &ask))
+    }
+
+    const fn applied(&self, decision: Decision) -> Applied<'a> {
+        Applied {
+            limit: self.limit,
+            algorithm: self.algorithm,
+            decision,
+        }
+    }
+}
+
+impl<'a> Admission<'a> {
+    fn take(&mut self, met: &Met<'a>, decision: Decision, receipt: Option<Receipt>) {
+        self.applied.push(met.applied(decision));
+        if let Some(receipt) = receipt {
+            self.hold
+                .taken
+                .push((Enforcer::clone(met.enforcer), receipt));
+        }
+    }
+
+    /// Counts the outcome at each limit: a denial at those that denied, an allowance only where
+    /// the request as a whole goes ahead.
+    fn count(&self) {
+        let at_once = self.delay().is_zero() && !self.waited;
+        let outcome = match (self.is_allowed(), at_once) {
+            (true, true) => Some(Outcome::Allowed),
+            (true, false) => Some(Outcome::Delayed),
+            (false, _) => None,
+        };
+        for applied in &self.applied {
+            let denied = applied.decision.is_denied().then_some(Outcome::Denied);
+            if let Some(outcome) = denied.or(outcome) {
+                applied.limit.counts().add(outcome);
+            }
+        }
+        for applied in &self.shadow {
+            let denied = applied
+                .decision
+                .is_denied()
+                .then_some(Outcome::ShadowDenied);
+            if let Some(outcome) = denied.or(outcome) {
+                applied.limit.counts().add(outcome);
+            }
+        }
+    }
+}

@@ -9,7 +9,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), Failure> {
     if !shell::works(&mut cargo("mutants --version")) {
         shell::run(&mut cargo("install cargo-mutants --locked"))?;
     }
-    let mut mutants = cargo("mutants --jobs 1 --output target/mutants --package tidegate");
+    let mut mutants = cargo("mutants --package tidegate --jobs 1 --output target/mutants");
     // That a property fails is enough: nobody reads the smallest case, and a case that is kept
     // would help to catch the next one.
     mutants.env("PROPTEST_MAX_SHRINK_TIME", "1");

@@ -282,6 +282,11 @@ fn where_all_are_pinned_new_keys_share_an_entry() {
     assert!(second.0.is_allowed() && third.0.is_allowed());
     assert_eq!(enter(4).0.retry(), Some(Retry::OnRelease));
     assert_eq!(gate.stats().overflowed, 3);
+    // Whichever entry a guard is of, its key is not forgotten.
+    assert_eq!(
+        [1, 2, 4].map(|key| gate.reset(hash(key), START)),
+        [false, false, true]
+    );
     assert!(enter(1).0.is_allowed(), "the pinned key has its own");
     gate.give_back(third.1.expect("inside"), START)
         .expect("its own");

@@ -16,9 +16,8 @@ mod room;
 mod stats;
 mod succession;
 
-use core::sync::atomic::AtomicBool;
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::PoisonError;
 
 pub(super) use self::lines::{Entry, Lines};
 pub(super) use self::overflow::Overflow;
@@ -33,7 +32,7 @@ use crate::enforce::{Receipt, StoreId};
 use crate::key_hash::KeyHash;
 use crate::meter::{Meter, Plan, State};
 use crate::queue::wake;
-use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, RwLock, lock};
 use crate::{Ask, Decision, Timestamp};
 
 /// The most keys of one store: 2^30.
@@ -75,7 +74,7 @@ pub struct Keyed<M: Meter> {
     counts: Counts,
     /// The store whose place this one takes, until all of it has been taken over, and the meter
     /// that what comes from there is put under.
-    before: std::sync::Mutex<Option<Predecessor<M>>>,
+    before: Mutex<Option<Predecessor<M>>>,
     /// Whether there is such a store: all that a decision looks at.
     adopting: AtomicBool,
 }
@@ -116,7 +115,7 @@ impl<M: Meter> Keyed<M> {
             len: AtomicUsize::new(0),
             max_keys: AtomicUsize::new(max_keys),
             counts: Counts::default(),
-            before: std::sync::Mutex::new(None),
+            before: Mutex::new(None),
             adopting: AtomicBool::new(false),
         }
     }
@@ -297,7 +296,9 @@ impl<M: Meter> Keyed<M> {
     pub fn reset(&self, key: KeyHash, now: Timestamp) -> bool {
         self.prepare(key, now);
         let (mut shard, now) = self.enter(key, now);
-        let Ok(at) = shard.find(key) else { return true };
+        let Ok(at) = shard.find(key) else {
+            return !shard.overflow_has(key);
+        };
         if self.at_stake(shard.slot(at), now).is_none() {
             return false;
         }

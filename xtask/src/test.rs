@@ -20,6 +20,9 @@ const ALONE: &str = "alone_";
 /// show a fault and cost exponentially.
 const LOOM_PREEMPTIONS: &str = "3";
 
+/// How many schedules of each kind shuttle tries per run of a full test.
+const FULL_SCHEDULES: &str = "100000";
+
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
@@ -54,7 +57,14 @@ fn check(steps: &mut Steps, depth: Depth) {
         let mut doc = cargo("doc --workspace --no-deps --locked");
         passed(shell::run(doc.env("RUSTDOCFLAGS", "-D warnings")))
     });
-    steps.step("loom", || loom(depth));
+    steps.step("loom", || {
+        let preemptions = (depth == Depth::Everyday).then_some(LOOM_PREEMPTIONS);
+        interleavings("loom", "LOOM_MAX_PREEMPTIONS", preemptions)
+    });
+    steps.step("shuttle", || {
+        let schedules = (depth == Depth::Full).then_some(FULL_SCHEDULES);
+        interleavings("shuttle", "TIDEGATE_SCHEDULES", schedules)
+    });
     steps.step("readme", readme::step);
     if depth == Depth::Full {
         steps.step("fuzz build", fuzz_build);
@@ -116,28 +126,30 @@ fn features() -> Result<Done, Failure> {
     Ok(Done::Passed)
 }
 
-/// The packages with interleaving tests (named `loom_*`), compiled for loom.
-fn loom(depth: Depth) -> Result<Done, Failure> {
+/// The packages with interleaving tests (named `loom_*` or `shuttle_*`), compiled for that model;
+/// `much` says in the variable how much of it they try, where not what goes without saying.
+fn interleavings(model: &str, variable: &str, much: Option<&str>) -> Result<Done, Failure> {
     let tree = Tree::read()?;
+    let test = format!("fn {model}_");
     let has_tests = |package: &Package| {
         let sources = format!("{}/src/", package.folder);
         let mut own = tree.rust().filter(|(path, ..)| path.starts_with(&sources));
-        own.any(|(_, _, rust)| rust.code.contains("fn loom_"))
+        own.any(|(_, _, rust)| rust.code.contains(&test))
     };
     let mut packages = metadata::packages()?;
     packages.retain(has_tests);
     if packages.is_empty() {
-        return Ok(Done::Skipped(
-            "no package has tests named loom_*".to_owned(),
-        ));
+        return Ok(Done::Skipped(format!(
+            "no package has tests named {model}_*"
+        )));
     }
     for Package { name, .. } in packages {
         // Another cfg is another build of everything: apart, or each would evict the other.
-        let words = format!("test --package {name} --lib --release --target-dir target/loom");
-        let mut test = cargo(&format!("{words} --locked loom_"));
-        test.env("RUSTFLAGS", "--cfg loom");
-        if depth == Depth::Everyday {
-            test.env("LOOM_MAX_PREEMPTIONS", LOOM_PREEMPTIONS);
+        let words = format!("test --package {name} --lib --release --target-dir target/{model}");
+        let mut test = cargo(&format!("{words} --locked {model}_"));
+        test.env("RUSTFLAGS", format!("--cfg {model}"));
+        if let Some(much) = much {
+            test.env(variable, much);
         }
         shell::run(&mut test)?;
     }

@@ -75,7 +75,7 @@ pub(crate) fn is_test(path: &str) -> bool {
         || path
             .rsplit('/')
             .next()
-            .is_some_and(|name| name.starts_with("loom_"))
+            .is_some_and(|name| name.starts_with("loom_") || name.starts_with("shuttle_"))
 }
 
 /// The line, counted from 1, of a byte offset.

@@ -13,5 +13,7 @@ pub use self::state_cell::{AtomicCell, AtomicState, MutexCell, StateCell};
 
 #[cfg(all(test, loom))]
 mod loom_cells;
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, shuttle))]
+mod shuttle_keyed;
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

@@ -1,11 +1,22 @@
-//! Where atomics and mutexes come from: `std`, or loom's models of them under `--cfg loom`.
+//! Where atomics and locks come from: `std`, or the models of them that loom (`--cfg loom`) and
+//! shuttle (`--cfg shuttle`) have.
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::{
     hint::spin_loop,
     sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        Mutex, MutexGuard, RwLock,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    thread::yield_now,
+};
+
+#[cfg(shuttle)]
+pub(crate) use shuttle::{
+    hint::spin_loop,
+    sync::{
+        Mutex, MutexGuard, RwLock,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     thread::yield_now,
 };
@@ -14,8 +25,8 @@ pub(crate) use std::{
 pub(crate) use loom::{
     hint::spin_loop,
     sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        Mutex, MutexGuard, RwLock,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     thread::yield_now,
 };

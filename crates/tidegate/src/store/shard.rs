@@ -269,7 +269,7 @@ impl<S: State> Shard<S> {
         self.slots.capacity() * size_of::<Slot<S>>()
     }
 
-    #[cfg(all(test, not(loom)))]
+    #[cfg(all(test, not(any(loom, shuttle))))]
     pub(super) fn assert_ordered(&self) {
         let mut last = (0, 0);
         let mut len = 0;

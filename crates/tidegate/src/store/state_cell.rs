@@ -92,7 +92,7 @@ impl<S: AtomicState> AtomicCell<S> {
                 return word;
             }
             spins += 1;
-            if spins % SPINS == 0 || cfg!(loom) {
+            if spins % SPINS == 0 || cfg!(any(loom, shuttle)) {
                 yield_now();
             } else {
                 spin_loop();

@@ -34,7 +34,7 @@ impl<M: Meter> Keyed<M> {
     /// Takes over, key by key as they are asked for, what `old` has in use at `now`, under
     /// `meter`. For a store that nobody has asked yet; [`adopt_all`](Self::adopt_all) finishes it.
     pub fn succeed(&self, old: Arc<dyn Drain>, meter: Registered<M>, now: Timestamp) {
-        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = lock(&self.before);
         *before = Some(Predecessor {
             store: old,
             meter,
@@ -52,7 +52,7 @@ impl<M: Meter> Keyed<M> {
             self.adopt(index, now);
         }
         self.adopting.store(false, Ordering::Release);
-        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.before) = None;
     }
 
     /// Takes over what the store before this one has of a key, if that is still to be done.
@@ -70,7 +70,7 @@ impl<M: Meter> Keyed<M> {
     /// it waits for one of the old.
     #[cold]
     fn adopt(&self, index: usize, now: Timestamp) {
-        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = lock(&self.before);
         let Some(before) = &*before else { return };
         if lock(&self.shards[index]).adopted {
             return;

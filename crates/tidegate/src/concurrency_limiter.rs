@@ -5,7 +5,7 @@ use core::hash::Hash;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use crate::check_all::Asked;
 use crate::clock::block_on_for;
@@ -14,6 +14,7 @@ use crate::gate::Concurrency;
 use crate::key_hash::{KeyHash, KeyHasher};
 use crate::queue::{DEFAULT_QUEUE_LENGTH, Waiting};
 use crate::store::{OneGate, StoreStats};
+use crate::sync::RwLock;
 use crate::{Algorithm, Ask, Decision, QuotaError, Timestamp};
 
 /// At most `max` permits out at a time: a semaphore, a bulkhead.

@@ -5,6 +5,7 @@
 //! - [`interval`]: how much passed in any interval, counted by hand.
 //! - [`strategy`]: random limits and schedules, for property tests.
 
+#[cfg(feature = "doors")]
 pub mod conformance;
 pub mod interval;
 pub mod oracle;

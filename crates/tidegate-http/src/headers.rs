@@ -150,7 +150,8 @@ impl Advertised {
                 let seconds = if per_minute { 60 } else { 1 };
                 (requests, Some(Duration::from_secs(seconds)))
             }
-            Algorithm::SentinelWarmUp { count, .. } => (count, Some(Duration::from_secs(1))),
+            Algorithm::SentinelWarmUp { count, .. }
+            | Algorithm::SentinelWarmUpQueue { count, .. } => (count, Some(Duration::from_secs(1))),
             Algorithm::Concurrency { max } => (max, None),
             _ => return None,
         };

@@ -20,10 +20,7 @@ const LATER_KEYS: &[(&str, &[&str])] = &[
 ];
 
 /// Values, by the name of what they are a value of.
-const LATER_VALUES: &[(&str, &[&str])] = &[
-    ("algorithm", &["sentinel_warm_up_queue"]),
-    ("balance", &["least_requests"]),
-];
+const LATER_VALUES: &[(&str, &[&str])] = &[("balance", &["least_requests"])];
 
 /// Whether `container` will have the key `name` some day.
 pub(crate) fn is_later_key(container: &str, name: &str) -> bool {

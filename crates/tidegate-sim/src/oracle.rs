@@ -10,6 +10,7 @@ mod concurrency;
 mod fixed_window;
 mod interval_bucket;
 mod nginx;
+mod sentinel_warm_up_queue;
 mod sliding_counter;
 mod sliding_log;
 mod sliding_window;
@@ -26,6 +27,7 @@ pub use self::concurrency::ConcurrencyOracle;
 pub use self::fixed_window::FixedWindowOracle;
 pub use self::interval_bucket::IntervalBucketOracle;
 pub use self::nginx::NginxOracle;
+pub use self::sentinel_warm_up_queue::SentinelWarmUpQueueOracle;
 pub use self::sliding_counter::SlidingCounterOracle;
 pub use self::sliding_log::SlidingLogOracle;
 pub use self::sliding_window::SlidingWindowOracle;
@@ -115,6 +117,15 @@ pub fn oracle_of(algorithm: &Algorithm, start: u64) -> Box<dyn Oracle> {
             burst,
             delay,
         } => Box::new(NginxOracle::new(requests, per_minute, burst, delay)),
+        Algorithm::SentinelWarmUpQueue {
+            count,
+            warm_up_seconds,
+            cold_factor,
+        } => Box::new(SentinelWarmUpQueueOracle::new(
+            count,
+            warm_up_seconds,
+            cold_factor,
+        )),
         Algorithm::SmoothBursty { quota, max_debt } => {
             Box::new(SmoothBurstyOracle::new(quota, max_debt, start))
         }

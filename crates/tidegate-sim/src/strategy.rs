@@ -218,6 +218,7 @@ pub fn scale(algorithm: &Algorithm) -> (u64, u64) {
             requests,
             Duration::from_secs(if per_minute { 60 } else { 1 }),
         ),
+        Algorithm::SentinelWarmUpQueue { count, .. } => (count, Duration::from_secs(1)),
         _ => (1, Duration::from_secs(1)),
     };
     let span = span.as_nanos() as u64;

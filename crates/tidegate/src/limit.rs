@@ -89,6 +89,16 @@ pub enum Algorithm {
         /// How many times fewer a cold limit lets through.
         cold_factor: u32,
     },
+    /// Sentinel's warm-up with queueing. See
+    /// [`SentinelWarmUpQueue`](crate::meter::SentinelWarmUpQueue).
+    SentinelWarmUpQueue {
+        /// Permits per second when warm.
+        count: u64,
+        /// Seconds from cold to warm.
+        warm_up_seconds: u32,
+        /// How many times slower a cold limit is.
+        cold_factor: u32,
+    },
     /// Guava's smooth bursty: stored permits, pay later. See
     /// [`SmoothBursty`](crate::meter::SmoothBursty).
     SmoothBursty {

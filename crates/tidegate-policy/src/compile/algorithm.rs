@@ -90,9 +90,10 @@ pub(super) fn settings(file: &LimitFile, report: &Report<'_>) -> Option<Settings
 /// Settings that belong to another algorithm.
 fn refuse_strangers(kind: AlgorithmName, file: &LimitFile, report: &Report<'_>) {
     use AlgorithmName::{
-        Nginx, SentinelWarmUp, SlidingWindow, SmoothBursty, SmoothWarmUp, TokenBucket,
+        Nginx, SentinelWarmUp, SentinelWarmUpQueue, SlidingWindow, SmoothBursty, SmoothWarmUp,
+        TokenBucket,
     };
-    let of_warm_up: &[_] = &[SmoothWarmUp, SentinelWarmUp];
+    let of_warm_up: &[_] = &[SmoothWarmUp, SentinelWarmUp, SentinelWarmUpQueue];
     let settings: [(&str, Option<Span>, &[AlgorithmName]); 8] = [
         ("warm_up", file.warm_up.place(), of_warm_up),
         ("cold_factor", file.cold_factor.place(), of_warm_up),
@@ -191,8 +192,13 @@ fn of_rate(
         AlgorithmName::SlidingLog => Algorithm::SlidingLog { permits, window },
         AlgorithmName::SentinelQueue => Algorithm::TokenBucket(quota.burst(u64::from(permits > 0))),
         AlgorithmName::SentinelWarmUp => Algorithm::SentinelWarmUp {
-            count: per_second(rate, "sentinel_warm_up", numbers, report)?,
-            warm_up_seconds: whole_seconds(settings.warm_up, numbers, report)?,
+            count: per_second(settings, rate, numbers, report)?,
+            warm_up_seconds: whole_seconds(settings, numbers, report)?,
+            cold_factor: settings.cold_factor,
+        },
+        AlgorithmName::SentinelWarmUpQueue => Algorithm::SentinelWarmUpQueue {
+            count: per_second(settings, rate, numbers, report)?,
+            warm_up_seconds: whole_seconds(settings, numbers, report)?,
             cold_factor: settings.cold_factor,
         },
         AlgorithmName::Nginx => nginx(settings, rate, burst, numbers, report)?,
@@ -227,7 +233,9 @@ fn burst(
             AlgorithmName::SmoothWarmUp => {
                 "leave `burst` out: what is saved follows from `warm_up`"
             }
-            AlgorithmName::SentinelQueue => "leave `burst` out: requests leave one at a time",
+            AlgorithmName::SentinelQueue | AlgorithmName::SentinelWarmUpQueue => {
+                "leave `burst` out: requests leave one at a time"
+            }
             _ => "leave `burst` out: the permits of a window may come at once",
         }));
         return None;
@@ -305,7 +313,9 @@ pub(super) fn warn(limit: &Limit, place: Span, max_keys: u64, report: &Report<'_
         | Algorithm::SlidingWindow { permits, .. }
         | Algorithm::SlidingCounter { permits, .. }
         | Algorithm::SlidingLog { permits, .. } => permits,
-        Algorithm::SentinelWarmUp { count, .. } => count,
+        Algorithm::SentinelWarmUp { count, .. } | Algorithm::SentinelWarmUpQueue { count, .. } => {
+            count
+        }
         Algorithm::Concurrency { max } => max,
         _ => return,
     };

@@ -55,8 +55,8 @@ pub(super) fn nginx(
 
 /// The permits of a second, where the rate is a whole number of them.
 pub(super) fn per_second(
+    settings: Settings,
     rate: Rate,
-    name: &str,
     numbers: Numbers<'_>,
     report: &Report<'_>,
 ) -> Option<u64> {
@@ -65,7 +65,7 @@ pub(super) fn per_second(
     }
     let finding = Finding::error(
         numbers.rate.place()?,
-        format!("`{name}` counts by the second"),
+        format!("`{}` counts by the second", settings.kind.as_str()),
     );
     report.push(finding.help("write a whole number a second: `10/s`"));
     None
@@ -73,15 +73,15 @@ pub(super) fn per_second(
 
 /// The warm-up in whole seconds; Sentinel's default is 10.
 pub(super) fn whole_seconds(
-    warm_up: Option<Duration>,
+    settings: Settings,
     numbers: Numbers<'_>,
     report: &Report<'_>,
 ) -> Option<u32> {
-    let warm_up = warm_up.unwrap_or(DEFAULT_SENTINEL_WARM_UP);
+    let warm_up = settings.warm_up.unwrap_or(DEFAULT_SENTINEL_WARM_UP);
     let seconds = u32::try_from(warm_up.as_secs()).ok();
     let whole = seconds.filter(|_| warm_up.subsec_nanos() == 0);
     if whole.is_none() {
-        let message = "`sentinel_warm_up` warms up in whole seconds";
+        let message = format!("`{}` warms up in whole seconds", settings.kind.as_str());
         report.push(Finding::error(numbers.rate.place()?, message).help("write `warm_up: 10s`"));
     }
     whole

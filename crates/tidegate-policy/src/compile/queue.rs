@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tidegate::meter;
+
 use super::scalars::{number, timeout};
 use crate::file::{AlgorithmName, LimitFile, QueueFile};
 use crate::limit_rule::Queue;
@@ -11,8 +13,11 @@ use crate::report::{Finding, Report};
 const MAX_LENGTH: u64 = 1_000_000;
 const DEFAULT_LENGTH: u64 = 100;
 const DEFAULT_MAX_WAIT: Duration = Duration::from_secs(30);
-/// Sentinel's `maxQueueingTimeMs`.
-const SENTINEL_MAX_WAIT: Duration = Duration::from_millis(500);
+/// Sentinel's `maxQueueingTimeMs`. It bounds the wait only.
+const SENTINELS: Queue = Queue {
+    length: MAX_LENGTH,
+    max_wait: Duration::from_millis(500),
+};
 
 /// Whether permits can be taken ahead of time.
 const fn can_queue(kind: AlgorithmName) -> bool {
@@ -23,6 +28,7 @@ const fn can_queue(kind: AlgorithmName) -> bool {
             | AlgorithmName::SlidingWindow
             | AlgorithmName::SlidingLog
             | AlgorithmName::SentinelQueue
+            | AlgorithmName::SentinelWarmUpQueue
     )
 }
 
@@ -33,20 +39,18 @@ pub(super) fn compile(
     kind: AlgorithmName,
     report: &Report<'_>,
 ) -> Option<Option<Queue>> {
-    let is_sentinels = kind == AlgorithmName::SentinelQueue;
-    let max_wait = if is_sentinels {
-        SENTINEL_MAX_WAIT
+    use AlgorithmName::{SentinelQueue, SentinelWarmUpQueue};
+    let is_sentinels = matches!(kind, SentinelQueue | SentinelWarmUpQueue);
+    let default = if is_sentinels {
+        SENTINELS
     } else {
-        DEFAULT_MAX_WAIT
-    };
-    // Sentinel bounds the wait only.
-    let length = if is_sentinels {
-        MAX_LENGTH
-    } else {
-        DEFAULT_LENGTH
+        Queue {
+            length: DEFAULT_LENGTH,
+            max_wait: DEFAULT_MAX_WAIT,
+        }
     };
     let Some(place) = file.on_limit.place() else {
-        return Some(is_sentinels.then_some(Queue { length, max_wait }));
+        return Some(is_sentinels.then_some(default));
     };
     let queue = &file.on_limit.get()?.queue;
     if !queue.is_written() {
@@ -66,15 +70,29 @@ pub(super) fn compile(
         }));
         return None;
     }
-    let QueueFile {
-        length: written,
-        max_wait: longest,
-        order: _,
-    } = queue.get()?;
     let errors = report.errors();
+    let written = queue.get()?;
+    let length = number(&written.length, "length", 1..=MAX_LENGTH, report);
+    let max_wait = timeout(&written.max_wait, "max_wait", report);
+    if kind == SentinelWarmUpQueue {
+        check_of_warm_up(written, max_wait, report);
+    }
     let queue = Queue {
-        length: number(written, "length", 1..=MAX_LENGTH, report).unwrap_or(length),
-        max_wait: timeout(longest, "max_wait", report).unwrap_or(max_wait),
+        length: length.unwrap_or(default.length),
+        max_wait: max_wait.unwrap_or(default.max_wait),
     };
     (report.errors() == errors).then_some(Some(queue))
+}
+
+/// How long a line of so many takes is not known before it is warm.
+fn check_of_warm_up(queue: &QueueFile, max_wait: Option<Duration>, report: &Report<'_>) {
+    if let Some(place) = queue.length.place() {
+        let message = "the line of `sentinel_warm_up_queue` is bounded by `max_wait` only";
+        report.push(Finding::error(place, message).help("leave `length` out"));
+    }
+    let is_too_long = max_wait.is_some_and(|wait| wait > meter::SentinelWarmUpQueue::MAX_WAIT);
+    if let Some(place) = queue.max_wait.place().filter(|_| is_too_long) {
+        let message = "`max_wait` of `sentinel_warm_up_queue` is at most 10 minutes";
+        report.push(Finding::error(place, message).help("write `max_wait: 10min`"));
+    }
 }

@@ -25,9 +25,10 @@ pub(crate) struct LimitFile {
     pub(crate) burst: Field<u64>,
     /// How a rate is counted.
     pub(crate) algorithm: Field<AlgorithmName>,
-    /// Of `smooth_warm_up`: the time from cold to warm.
+    /// Of `smooth_warm_up` and Sentinel's warm-ups: the time from cold to warm.
     pub(crate) warm_up: Field<DurationText>,
-    /// Of `smooth_warm_up`: how many times slower a cold limit is. Default: 3.
+    /// Of `smooth_warm_up` and Sentinel's warm-ups: how many times slower a cold limit is.
+    /// Default: 3.
     pub(crate) cold_factor: Field<u64>,
     /// Of `smooth_bursty` and `smooth_warm_up`: how far ahead permits may be granted.
     /// Default: 1h.
@@ -84,6 +85,8 @@ pub(crate) enum AlgorithmName {
     SentinelWarmUp,
     /// Sentinel's uniform queueing: one at a time, at an even pace.
     SentinelQueue,
+    /// Sentinel's warm-up with queueing: one at a time, slowly after rest.
+    SentinelWarmUpQueue,
     /// Guava's smooth bursty: granted at once, paid by who comes next.
     SmoothBursty,
     /// Guava's smooth warm-up: slow after rest.
@@ -101,6 +104,7 @@ impl AlgorithmName {
             Self::Nginx => "nginx",
             Self::SentinelWarmUp => "sentinel_warm_up",
             Self::SentinelQueue => "sentinel_queue",
+            Self::SentinelWarmUpQueue => "sentinel_warm_up_queue",
             Self::SmoothBursty => "smooth_bursty",
             Self::SmoothWarmUp => "smooth_warm_up",
         }
@@ -135,7 +139,7 @@ pub(crate) enum RefillName {
 #[schemars(rename = "OnLimit", extend("required" = ["queue"]))]
 pub(crate) struct OnLimitFile {
     /// It waits in line. Of `concurrency`, `token_bucket`, `fixed_window`, `sliding_window`,
-    /// `sliding_log` and `sentinel_queue`.
+    /// `sliding_log`, `sentinel_queue` and `sentinel_warm_up_queue`.
     pub(crate) queue: Field<QueueFile>,
 }
 
@@ -148,9 +152,9 @@ pub(crate) struct OnLimitFile {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Queue")]
 pub(crate) struct QueueFile {
-    /// Most permits that wait. Default: 100.
+    /// Most permits that wait. Default: 100. Sentinel's bound the wait only.
     pub(crate) length: Field<u64>,
-    /// Longest wait. Default: 30s; of `sentinel_queue` 500ms.
+    /// Longest wait. Default: 30s; of Sentinel's 500ms.
     pub(crate) max_wait: Field<DurationText>,
     /// The order in which they leave.
     pub(crate) order: Field<QueueOrder>,

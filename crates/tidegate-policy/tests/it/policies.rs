@@ -181,6 +181,19 @@ fn every_algorithm() {
         max_debt: tidegate::DEFAULT_MAX_DEBT,
     };
     assert_eq!(of("warming"), warming);
+    let sentinel = |warm_up_seconds, cold_factor| Algorithm::SentinelWarmUpQueue {
+        count: 10,
+        warm_up_seconds,
+        cold_factor,
+    };
+    assert_eq!(of("sentinel"), sentinel(10, 3));
+    assert_eq!(of("sentinel-slow"), sentinel(5, 4));
+    let waits = |name: &str| {
+        let rule = policy.limits.iter().find(|rule| rule.limit.name() == name);
+        rule.unwrap().queue.unwrap().max_wait
+    };
+    assert_eq!(waits("sentinel"), Duration::from_millis(500));
+    assert_eq!(waits("sentinel-slow"), 2 * second);
     assert_eq!(of("slots"), Algorithm::Concurrency { max: 10 });
     assert_eq!(of("monthly"), Algorithm::TokenBucket(Quota::per_month(1)));
     assert_eq!(of("closed"), Algorithm::TokenBucket(Quota::per_second(0)));

@@ -117,12 +117,17 @@ fn algorithm(algorithm: &Algorithm) -> Value {
             count,
             warm_up_seconds,
             cold_factor,
-        } => json!({
-            "kind": "sentinel_warm_up",
-            "count": count,
-            "warm_up_seconds": warm_up_seconds,
-            "cold_factor": cold_factor,
-        }),
+        } => of_sentinel("sentinel_warm_up", count, warm_up_seconds, cold_factor),
+        Algorithm::SentinelWarmUpQueue {
+            count,
+            warm_up_seconds,
+            cold_factor,
+        } => of_sentinel(
+            "sentinel_warm_up_queue",
+            count,
+            warm_up_seconds,
+            cold_factor,
+        ),
         Algorithm::Concurrency { max } => json!({ "kind": "concurrency", "max": max }),
         _ => json!({ "kind": "other" }),
     }
@@ -140,6 +145,15 @@ fn of_quota(kind: &str, quota: Quota) -> Value {
 
 fn of_window(kind: &str, permits: u64, window: Duration) -> Value {
     json!({ "kind": kind, "permits": permits, "window_ns": nanos(window) })
+}
+
+fn of_sentinel(kind: &str, count: u64, warm_up_seconds: u32, cold_factor: u32) -> Value {
+    json!({
+        "kind": kind,
+        "count": count,
+        "warm_up_seconds": warm_up_seconds,
+        "cold_factor": cold_factor,
+    })
 }
 
 fn with(mut value: Value, key: &str, what: impl Into<Value>) -> Value {

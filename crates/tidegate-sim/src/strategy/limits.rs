@@ -115,6 +115,22 @@ pub fn nginx() -> BoxedStrategy<Algorithm> {
         .boxed()
 }
 
+/// Sentinel's warm-up with queueing.
+pub fn sentinel_warm_up_queue() -> BoxedStrategy<Algorithm> {
+    let count = prop_oneof![3 => 1..=40_u64, 1 => log_uniform(Quota::MAX_PERMITS >> 8)];
+    let warm_up = prop_oneof![3 => 1..=20_u32, 1 => 1..=34_560_000_u32];
+    let cold_factor = prop_oneof![2 => Just(3), 1 => 2..=100_u32];
+    (count, warm_up, cold_factor)
+        .prop_map(
+            |(count, warm_up_seconds, cold_factor)| Algorithm::SentinelWarmUpQueue {
+                count,
+                warm_up_seconds,
+                cold_factor,
+            },
+        )
+        .boxed()
+}
+
 /// A sliding log.
 pub fn sliding_log() -> BoxedStrategy<Algorithm> {
     (log_uniform(1 << 24), duration(Quota::MAX_PERIOD))
@@ -179,6 +195,7 @@ pub fn exact() -> BoxedStrategy<Algorithm> {
         1 => sliding_window(),
         1 => sliding_counter(),
         1 => nginx(),
+        1 => sentinel_warm_up_queue(),
     ]
     .boxed()
 }

@@ -307,6 +307,27 @@ proptest! {
         })?;
     }
 
+    // proves: B7 (warm-up and queueing), A7 (cost and peek and give back)
+    #[test]
+    fn sentinel_warm_up_queue_is_sentinels_and_exact(
+        run in run(strategy::sentinel_warm_up_queue(), 60, WAITS_AND_GIVES_BACK),
+    ) {
+        run.agrees()?;
+    }
+
+    // proves: B7 (warm-up and queueing)
+    #[test]
+    fn sentinel_warm_up_queue_passes_one_and_its_warm_rate_times_time(
+        run in run(strategy::sentinel_warm_up_queue(), 60, WAITS),
+    ) {
+        let Algorithm::SentinelWarmUpQueue { count, .. } = run.algorithm else { unreachable!() };
+        let second = 1_000_000_000;
+        // Who waits goes on at a whole nanosecond, up to one later than the exact time.
+        run.keeps_within(|length| {
+            (second + i128::from(count) * (i128::from(length) + 1), second)
+        })?;
+    }
+
     // proves: B6 (local)
     #[test]
     fn smooth_bursty_is_guavas_within_its_debt(

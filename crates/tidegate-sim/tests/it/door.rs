@@ -3,8 +3,8 @@
 use core::fmt::Debug;
 
 use tidegate::meter::{
-    FixedWindow, IntervalBucket, Nginx, SentinelWarmUp, SlidingCounter, SlidingLog, SlidingWindow,
-    SmoothBursty, SmoothWarmUp, Taken, TokenBucket,
+    FixedWindow, IntervalBucket, Nginx, SentinelWarmUp, SentinelWarmUpQueue, SlidingCounter,
+    SlidingLog, SlidingWindow, SmoothBursty, SmoothWarmUp, Taken, TokenBucket,
 };
 use tidegate::{
     Algorithm, Ask, Decision, Enforcer, KeyHash, KeyHasher, Limiter, ManualClock, Meter, Receipt,
@@ -78,6 +78,14 @@ fn pure(algorithm: &Algorithm, now: Timestamp) -> Box<dyn Door> {
             cold_factor,
         } => boxed(
             SentinelWarmUp::new(count, warm_up_seconds, cold_factor),
+            now,
+        ),
+        Algorithm::SentinelWarmUpQueue {
+            count,
+            warm_up_seconds,
+            cold_factor,
+        } => boxed(
+            SentinelWarmUpQueue::new(count, warm_up_seconds, cold_factor),
             now,
         ),
         Algorithm::SmoothBursty { quota, max_debt } => {

@@ -126,6 +126,11 @@ fn a_limit_of_zero_refuses_everything_and_is_never_unlimited() {
             warm_up_seconds: 10,
             cold_factor: 3,
         },
+        Algorithm::SentinelWarmUpQueue {
+            count: 0,
+            warm_up_seconds: 10,
+            cold_factor: 3,
+        },
         Algorithm::Concurrency { max: 0 },
     ];
     for algorithm in limits {

@@ -108,6 +108,11 @@ fn every_algorithm() -> Vec<Algorithm> {
         Algorithm::SlidingCounter { permits, window },
         nginx(None),
         nginx(Some(2)),
+        Algorithm::SentinelWarmUpQueue {
+            count: 10,
+            warm_up_seconds: 10,
+            cold_factor: 3,
+        },
         Algorithm::SmoothBursty {
             quota,
             max_debt: Duration::from_secs(10),

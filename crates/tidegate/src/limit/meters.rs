@@ -2,8 +2,8 @@
 
 use crate::gate::Concurrency;
 use crate::meter::{
-    FixedWindow, IntervalBucket, Nginx, SentinelWarmUp, SlidingCounter, SlidingLog, SlidingWindow,
-    SmoothBursty, SmoothWarmUp, TokenBucket,
+    FixedWindow, IntervalBucket, Nginx, SentinelWarmUp, SentinelWarmUpQueue, SlidingCounter,
+    SlidingLog, SlidingWindow, SmoothBursty, SmoothWarmUp, TokenBucket,
 };
 use crate::{Algorithm, Meter, QuotaError};
 
@@ -21,6 +21,7 @@ macro_rules! first_meter {
             meter::SlidingCounter,
             meter::Nginx,
             meter::SentinelWarmUp,
+            meter::SentinelWarmUpQueue,
             meter::SmoothBursty,
             meter::SmoothWarmUp,
             gate::Concurrency,
@@ -105,6 +106,11 @@ from_algorithm!(
 from_algorithm!(
     SentinelWarmUp,
     Algorithm::SentinelWarmUp { count, warm_up_seconds, cold_factor }
+        => Self::new(count, warm_up_seconds, cold_factor)
+);
+from_algorithm!(
+    SentinelWarmUpQueue,
+    Algorithm::SentinelWarmUpQueue { count, warm_up_seconds, cold_factor }
         => Self::new(count, warm_up_seconds, cold_factor)
 );
 from_algorithm!(

@@ -1,5 +1,5 @@
-//! Admissions in order of time, with running totals: the state of the sliding log, and, at a
-//! coarser tick, of the sliding window of parts.
+//! Admissions in order of time, with running totals: the state of the sliding log, at a coarser
+//! tick of the sliding window of parts, and of the seconds of a line.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -67,6 +67,10 @@ impl Log {
         self.entries.back().map_or(self.before, |entry| entry.total)
     }
 
+    pub(super) fn last_tick(&self) -> Option<u64> {
+        self.entries.back().map(|entry| entry.tick)
+    }
+
     /// The tick as it counts: a clock that stepped back stays where it had been.
     pub(super) const fn advance(&self, tick: u64) -> u64 {
         if tick > self.asked { tick } else { self.asked }
@@ -99,7 +103,7 @@ impl Log {
         patience: u64,
         until: impl Fn(u64) -> u64,
     ) -> Plan<Append> {
-        let last = self.entries.back().map(|entry| entry.tick);
+        let last = self.last_tick();
         let next = last.unwrap_or(0).max(now);
         let tick = self.first_fit(most, window, next, permits);
         let wait = tick.map(&until);
@@ -161,6 +165,12 @@ impl Log {
         // When so many have left that these fit.
         let enough = self.tick_of(gone + used + permits - most);
         enough.map(|tick| tick.saturating_add(window))
+    }
+
+    /// The entry of this index, with its permits.
+    pub(super) fn entry(&self, index: usize) -> Option<(u64, u64)> {
+        let entry = self.entries.get(index)?;
+        Some((entry.tick, entry.total - self.total_before(index)))
     }
 
     /// The entries, with the permits of each.

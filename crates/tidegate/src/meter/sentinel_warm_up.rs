@@ -10,6 +10,7 @@
 
 use core::time::Duration;
 
+use super::sentinel_tokens::Tokens;
 use super::{Meter, Plan, State, Taken, Used};
 use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
 
@@ -22,9 +23,7 @@ const LOOK_AHEAD: u64 = 4;
 /// So many a second when warm, reached over `warm_up` from `cold_factor` times fewer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SentinelWarmUp {
-    count: u64,
-    warm_up_seconds: u32,
-    cold_factor: u32,
+    tokens: Tokens,
 }
 
 /// The state: stored tokens, and what passed of late.
@@ -49,31 +48,8 @@ impl SentinelWarmUp {
     /// # Errors
     /// [`QuotaError`] where the numbers make no limit.
     pub fn new(count: u64, warm_up_seconds: u32, cold_factor: u32) -> Result<Self, QuotaError> {
-        if count > Quota::MAX_PERMITS >> 8 {
-            return Err(QuotaError::TooManyPermits(count));
-        }
-        if !(2..=super::SmoothWarmUp::MAX_COLD_FACTOR).contains(&cold_factor) {
-            return Err(QuotaError::ColdFactor(cold_factor));
-        }
-        if warm_up_seconds == 0 || u64::from(warm_up_seconds) > Quota::MAX_PERIOD.as_secs() {
-            let warm_up = Duration::from_secs(u64::from(warm_up_seconds));
-            return Err(QuotaError::WarmUp(warm_up));
-        }
-        Ok(Self {
-            count,
-            warm_up_seconds,
-            cold_factor,
-        })
-    }
-
-    /// Tokens above which the limit is not warm.
-    fn warning(&self) -> u64 {
-        self.count * u64::from(self.warm_up_seconds) / u64::from(self.cold_factor - 1)
-    }
-
-    fn most(&self) -> u64 {
-        let whole = 2 * self.count * u64::from(self.warm_up_seconds);
-        self.warning() + whole / (1 + u64::from(self.cold_factor))
+        let tokens = Tokens::new(count, warm_up_seconds, cold_factor)?;
+        Ok(Self { tokens })
     }
 
     /// The state at `now`: what passed has aged, and a new second has filled.
@@ -100,39 +76,26 @@ impl SentinelWarmUp {
         if state.filled > second {
             return;
         }
-        let seconds = if state.filled == 0 {
-            u64::MAX
-        } else {
-            second + 1 - state.filled
-        };
-        let filled = state
+        let seconds = (state.filled > 0).then(|| second + 1 - state.filled);
+        state.tokens = self
             .tokens
-            .saturating_add(self.count.saturating_mul(seconds));
-        let cold = self.count / u64::from(self.cold_factor);
-        let warning = self.warning();
-        let fills = state.filled == 0
-            || state.tokens < warning
-            || (state.tokens > warning && state.in_second_before < cold);
-        if fills {
-            state.tokens = filled.min(self.most());
-        }
-        state.tokens = state.tokens.saturating_sub(state.in_second_before);
+            .filled(state.tokens, seconds, state.in_second_before);
         state.filled = second + 1;
     }
 
     /// How many a second may pass just now; at least one, unless none ever may.
     fn allowed(&self, state: &Stored) -> u64 {
-        let (warning, most) = (self.warning(), self.most());
-        if self.count == 0 || state.tokens < warning || most == warning {
-            return self.count;
+        let (above, most) = self.tokens.above(state.tokens);
+        let warm = self.tokens.count;
+        if warm == 0 || above == 0 || most == 0 {
+            return warm;
         }
-        let count = self.count as f64;
-        let slope = f64::from(self.cold_factor - 1) / count / (most - warning) as f64;
-        let above = (state.tokens - warning) as f64;
-        let warm = (1.0 / (above * slope + 1.0 / count)).next_up();
+        let count = warm as f64;
+        let slope = f64::from(self.tokens.slowness()) / count / most as f64;
+        let allowed = (1.0 / (above as f64 * slope + 1.0 / count)).next_up();
         #[expect(clippy::cast_sign_loss, reason = "a rate is above 0")]
-        let whole = warm as u64;
-        whole.clamp(1, self.count)
+        let whole = allowed as u64;
+        whole.clamp(1, warm)
     }
 
     fn passing(state: &Stored) -> u64 {
@@ -169,7 +132,7 @@ impl Meter for SentinelWarmUp {
             Verdict::Allowed {
                 delay: Duration::ZERO,
             }
-        } else if permits > self.count {
+        } else if permits > self.tokens.count {
             Verdict::Denied {
                 retry: Retry::Never,
             }
@@ -186,7 +149,7 @@ impl Meter for SentinelWarmUp {
         let ages = Duration::from_nanos(2 * HALF - now.as_nanos() % HALF);
         let decision = Decision {
             verdict,
-            limit: self.count,
+            limit: self.tokens.count,
             remaining: allowed.saturating_sub(passing),
             reset_after: if passing == 0 { Duration::ZERO } else { ages },
         };
@@ -232,7 +195,7 @@ impl Meter for SentinelWarmUp {
 
     fn migrate(&self, new: &Self, state: &mut Stored, now: Timestamp) {
         *state = self.at(*state, now);
-        state.tokens = state.tokens.min(new.most());
+        state.tokens = state.tokens.min(new.tokens.most());
     }
 
     fn at_stake(&self, state: &Stored, now: Timestamp) -> Option<u64> {

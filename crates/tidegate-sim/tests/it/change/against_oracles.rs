@@ -5,8 +5,9 @@ use core::time::Duration;
 use proptest::prelude::*;
 use tidegate::{Algorithm, Ask, Clock, KeyHasher, ManualClock, Quota, Timestamp};
 use tidegate_sim::oracle::{
-    ConcurrencyOracle, IntervalBucketOracle, NginxOracle, Oracle, Request, SlidingCounterOracle,
-    SlidingLogOracle, SlidingWindowOracle, TokenBucketOracle,
+    ConcurrencyOracle, IntervalBucketOracle, NginxOracle, Oracle, Request,
+    SentinelWarmUpQueueOracle, SlidingCounterOracle, SlidingLogOracle, SlidingWindowOracle,
+    TokenBucketOracle,
 };
 use tidegate_sim::strategy::{self, Step, cases, scale};
 
@@ -199,6 +200,20 @@ fn nginx_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
     })
 }
 
+fn sentinel_warm_up_queue_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
+    let oracle_of = |algorithm: &Algorithm| match *algorithm {
+        Algorithm::SentinelWarmUpQueue {
+            count,
+            warm_up_seconds,
+            cold_factor,
+        } => SentinelWarmUpQueueOracle::new(count, warm_up_seconds, cold_factor),
+        ref other => panic!("no warm-up with queueing: {other:?}"),
+    };
+    follows(story, oracle_of(&story[0].0), |oracle, algorithm, now| {
+        oracle.change(&oracle_of(algorithm), now);
+    })
+}
+
 proptest! {
     #![proptest_config(cases(500))]
 
@@ -236,6 +251,14 @@ proptest! {
     #[test]
     fn a_changed_nginx_keeps_its_excess(story in story(strategy::nginx())) {
         nginx_follows(&story)?;
+    }
+
+    // proves: F4 (warm-up and queueing)
+    #[test]
+    fn a_changed_warm_up_queue_keeps_its_line(
+        story in story(strategy::sentinel_warm_up_queue()),
+    ) {
+        sentinel_warm_up_queue_follows(&story)?;
     }
 
     // proves: F4 (concurrency)

@@ -44,7 +44,10 @@ fn the_numbers_of_sentinels_own_tests() {
     ];
     for (count, warning, most, stored) in cases {
         let meter = meter(count, 10, 3);
-        assert_eq!((meter.warning(), meter.most()), (warning, most));
+        assert_eq!(
+            (meter.tokens.warning(), meter.tokens.most()),
+            (warning, most)
+        );
         for (tokens, allowed) in stored {
             let state = Stored {
                 tokens,
@@ -78,7 +81,7 @@ fn a_limit_below_its_cold_factor_is_never_stuck() {
             for cold_factor in [2, 3, 4, 100] {
                 let meter = meter(count, warm_up, cold_factor);
                 let mut state = meter.fresh(Timestamp::EPOCH);
-                let warm_after = meter.most() - meter.warning() + 2;
+                let warm_after = meter.tokens.most() - meter.tokens.warning() + 2;
                 for second in 1_000..1_000 + warm_after {
                     let passed = pass(&meter, &mut state, second);
                     assert!((1..=count).contains(&passed), "{meter:?} {passed}");

@@ -3,5 +3,6 @@
 
 mod admission;
 mod command_line;
+mod golden;
 mod reload;
 mod running;

@@ -1,10 +1,11 @@
 //! Benchmarks: rival, floor and tidegate side by side, in five paired runs.
 //!
-//! `cargo xtask bench [engine | memory | gateway] [FILTER]`. Each row prints the median of each
-//! side and the ratio of tidegate to its rival in each pair, lowest, median and highest. Rows
+//! `cargo xtask bench [engine | memory | gateway | drift] [FILTER]`. A row prints the median of
+//! each side and the ratio of tidegate to its rival in each pair, lowest, median and highest. Rows
 //! that we lose stay in the table.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
+mod drift;
 mod engine;
 mod floor;
 mod gateway;
@@ -36,7 +37,10 @@ fn main() -> ExitCode {
         // The process of its own in which one store's memory is measured.
         Some("memory-of") => memory::measure(&filter),
         Some("gateway") => gateway::run(),
-        Some(other) => Err(format!("no benchmark `{other}`: engine, memory or gateway")),
+        Some("drift") => drift::run(),
+        Some(other) => Err(format!(
+            "no benchmark `{other}`: engine, memory, gateway or drift"
+        )),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -69,6 +69,9 @@ pub(crate) struct SimulateArgs {
     /// Write one decision a line, in JSON, here (`-` for standard output) instead of a table.
     #[arg(long, value_name = "FILE")]
     pub(crate) decisions: Option<PathBuf>,
+    /// Draw a picture here (SVG): what came, what went ahead and when, what was refused.
+    #[arg(long, value_name = "OUT.svg")]
+    pub(crate) plot: Option<PathBuf>,
     /// How the table is printed.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,

@@ -1,7 +1,10 @@
 //! Requests in virtual time: a trace, decided by the node that `serve` runs.
 
 mod decision_line;
+mod plot;
 mod summary;
+mod ticks;
+mod timeline;
 mod top_keys;
 
 use std::collections::HashMap;
@@ -15,7 +18,9 @@ use tidegate_node::{Admission, Call, Hold, Node, Snapshot};
 use tidegate_policy::Policy;
 
 pub use self::decision_line::{DecisionLine, OutcomeWord, RetryWord};
+pub use self::plot::svg;
 pub use self::summary::{LimitSummary, Summary};
+pub use self::timeline::{Piece, Timeline, Track};
 pub use self::top_keys::TopKeys;
 
 use crate::trace::{TraceLine, TraceRequest};
@@ -31,6 +36,8 @@ pub struct Simulation {
     /// What requests hold that have not ended, by their line.
     in_flight: HashMap<usize, Hold>,
     summary: Summary,
+    /// What came and went when, where somebody wants to see it.
+    timeline: Option<Timeline>,
 }
 
 /// Why a line of a trace cannot be simulated.
@@ -80,12 +87,23 @@ impl Simulation {
             clock,
             in_flight: HashMap::new(),
             summary: Summary::default(),
+            timeline: None,
         })
     }
 
     /// What has been decided so far.
     pub const fn summary(&self) -> &Summary {
         &self.summary
+    }
+
+    /// Keeps a timeline from here on.
+    pub fn keep_timeline(&mut self) {
+        self.timeline.get_or_insert_default();
+    }
+
+    /// What came and went when, if it is kept.
+    pub const fn timeline(&self) -> Option<&Timeline> {
+        self.timeline.as_ref()
     }
 
     /// Puts another policy in force at `at_ns`.
@@ -139,6 +157,9 @@ impl Simulation {
         let admission = snapshot.decide(&call);
         let decision = DecisionLine::of(request.at_ns, &admission);
         self.summary.count(&call, &admission);
+        if let (Some(timeline), false) = (&mut self.timeline, request.peek) {
+            timeline.add(call.now, &admission);
+        }
         self.keep(line, admission, request.peek);
         Ok(decision)
     }

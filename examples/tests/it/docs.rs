@@ -14,6 +14,9 @@
 //! | `rust` | a doc test: the page is a module of this package's library |
 //! | `text`, `sh`, `nginx` | not run |
 //!
+//! A picture of a page (`![...](pictures/NAME.svg)`) is the file `NAME.svg` that a command of the
+//! page draws.
+//!
 //! A file is called `policy.yaml` or `trace.jsonl` unless its tag says otherwise. To write what
 //! comes out into the pages, run this with `TIDEGATE_BLESS=1` and read the difference.
 
@@ -47,6 +50,16 @@ fn each_block_does_what_it_says() {
                     write!(faults, "{path}:{line}: shown\n{shown}\ncame out\n{text}\n").unwrap();
                 }
                 Err(reason) => writeln!(faults, "{path}:{}: {reason}", block.line).unwrap(),
+            }
+        }
+        for picture in page.pictures() {
+            let shown = page.path.parent().unwrap().join(&picture);
+            let drawn = stage.folder.join(shown.file_name().unwrap());
+            match (fs::read(&drawn), fs::read(&shown)) {
+                (Err(_), _) => writeln!(faults, "{path}: no command draws {picture}").unwrap(),
+                (Ok(drawn), Ok(shown)) if drawn == shown => {}
+                (Ok(drawn), _) if bless => fs::write(&shown, drawn).unwrap(),
+                (Ok(_), _) => writeln!(faults, "{path}: {picture} is not what is drawn").unwrap(),
             }
         }
         if bless {

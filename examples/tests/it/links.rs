@@ -1,6 +1,6 @@
 //! Links from page to page lead somewhere.
 
-use crate::page::{Page, Piece, pages, root};
+use crate::page::{Page, pages, root};
 
 #[test]
 fn each_link_leads_to_a_file_and_a_heading() {
@@ -33,17 +33,9 @@ fn each_link_leads_to_a_file_and_a_heading() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
-fn prose(page: &Page) -> String {
-    let prose = page.pieces.iter().filter_map(|piece| match piece {
-        Piece::Prose(text) => Some(text.as_str()),
-        Piece::Block(_) => None,
-    });
-    prose.collect()
-}
-
 /// The targets of `[text](target)` within the repository.
 fn links(page: &Page) -> Vec<String> {
-    let text = prose(page);
+    let text = page.prose();
     let targets = text
         .split("](")
         .skip(1)
@@ -56,7 +48,7 @@ fn links(page: &Page) -> Vec<String> {
 
 /// Headings as GitHub links to them.
 fn headings(page: &Page) -> Vec<String> {
-    let text = prose(page);
+    let text = page.prose();
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let slug = |heading: &str| {
         let words = heading.trim_start_matches('#').trim().to_lowercase();

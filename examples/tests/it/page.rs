@@ -91,6 +91,22 @@ impl Page {
         self.pieces.iter().map(piece).collect()
     }
 
+    /// The prose without the blocks.
+    pub(crate) fn prose(&self) -> String {
+        let prose = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Prose(text) => Some(text.as_str()),
+            Piece::Block(_) => None,
+        });
+        prose.collect()
+    }
+
+    /// The targets of `![text](target)`.
+    pub(crate) fn pictures(&self) -> Vec<String> {
+        let prose = self.prose();
+        let target = |rest: &str| Some(rest.split_once("](")?.1.split_once(')')?.0.to_owned());
+        prose.split("![").skip(1).filter_map(target).collect()
+    }
+
     /// What it is called, without folder and extension.
     pub(crate) fn name(&self) -> String {
         self.path

@@ -12,7 +12,7 @@ use tidegate_policy::{Loaded, Policy};
 
 use crate::cli::{Format, SimulateArgs};
 use crate::exit::{CommandError, Exit};
-use crate::simulation::{Simulation, Summary};
+use crate::simulation::{Simulation, Summary, svg};
 use crate::terminal::Terminal;
 use crate::trace::{TraceError, TraceLine, TraceReader};
 
@@ -27,15 +27,20 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &mut Terminal) -> Result<Exit, 
         Some(path) => load(path, terminal)?,
         None => tidegate_policy::parse("built-in policy", tidegate_policy::DEFAULT)?.policy,
     };
-    let simulation = Simulation::new(policy).map_err(|e| CommandError::new(e.to_string()))?;
+    let mut simulation = Simulation::new(policy).map_err(|e| CommandError::new(e.to_string()))?;
+    let picture = match args.plot.as_deref() {
+        None => None,
+        Some(path) => {
+            simulation.keep_timeline();
+            Some((path, open_picture(path, args)?))
+        }
+    };
     let decisions: Option<Box<dyn Write>> = match args.decisions.as_deref() {
         None => None,
         Some(path) if path == Path::new("-") => Some(Box::new(BufWriter::new(io::stdout()))),
         Some(path) => {
-            spare_inputs(path, args)?;
-            let file = File::create(path).map_err(|error| {
-                CommandError::io(format!("cannot write {}", path.display()), error)
-            })?;
+            spare_inputs("--decisions", path, args)?;
+            let file = File::create(path).map_err(|error| cannot_write(path, error))?;
             Some(Box::new(BufWriter::new(file)))
         }
     };
@@ -47,6 +52,9 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &mut Terminal) -> Result<Exit, 
         run.trace(trace, terminal)?;
     }
     run.finish()?;
+    if let (Some((path, file)), Some(timeline)) = (picture, run.simulation.timeline()) {
+        draw(file, &svg(timeline)).map_err(|error| cannot_write(path, error))?;
+    }
     if args.decisions.is_none() {
         let summary = run.simulation.summary();
         match args.format {
@@ -58,17 +66,48 @@ pub(crate) fn run(args: &SimulateArgs, terminal: &mut Terminal) -> Result<Exit, 
 }
 
 /// What is read must not be what is written over.
-fn spare_inputs(decisions: &Path, args: &SimulateArgs) -> Result<(), CommandError> {
-    let Ok(written) = decisions.canonicalize() else {
+fn spare_inputs(option: &str, out: &Path, args: &SimulateArgs) -> Result<(), CommandError> {
+    let Ok(written) = out.canonicalize() else {
         return Ok(());
     };
     let mut inputs = args.traces.iter().chain(&args.config);
     if inputs.any(|input| input.canonicalize().is_ok_and(|read| read == written)) {
-        let path = decisions.display();
-        let message = format!("--decisions {path} would write over what is read");
+        let path = out.display();
+        let message = format!("{option} {path} would write over what is read");
         return Err(CommandError::new(message));
     }
     Ok(())
+}
+
+/// Opens the file before a long trace is run, and leaves what is in it until that has ended well.
+fn open_picture(path: &Path, args: &SimulateArgs) -> Result<File, CommandError> {
+    if path == Path::new("-") {
+        let message = "--plot writes a file: name it, as in `--plot out.svg`";
+        return Err(CommandError::new(message));
+    }
+    spare_inputs("--plot", path, args)?;
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path);
+    let file = file.map_err(|error| cannot_write(path, error))?;
+    let canonical = |path: &Path| path.canonicalize().ok();
+    let decisions = args.decisions.as_deref().and_then(canonical);
+    if decisions.is_some() && decisions == canonical(path) {
+        let message = "--plot and --decisions are the same file: each needs its own";
+        return Err(CommandError::new(message));
+    }
+    Ok(file)
+}
+
+fn draw(mut file: File, picture: &str) -> io::Result<()> {
+    file.set_len(0)?;
+    file.write_all(picture.as_bytes())
+}
+
+fn cannot_write(path: &Path, error: io::Error) -> CommandError {
+    CommandError::io(format!("cannot write {}", path.display()), error)
 }
 
 fn load(path: &Path, terminal: &mut Terminal) -> Result<Policy, CommandError> {

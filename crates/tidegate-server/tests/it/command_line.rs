@@ -151,6 +151,62 @@ fn simulate_does_not_write_decisions_over_its_trace() {
     assert_eq!(std::fs::read_to_string(trace).unwrap(), line);
 }
 
+// shows: G3 (pictures)
+#[test]
+fn simulate_draws_a_picture() {
+    let folder = Folder::new();
+    let policy = folder.write("p.yaml", "limits: { l: { rate: 1/s, burst: 2 } }\n");
+    let trace = folder.write("t.jsonl", "{\"at_ns\":0}\n{\"at_ns\":0}\n{\"at_ns\":0}\n");
+    let out = folder.write(
+        "out.svg",
+        &"what was there before, and longer ".repeat(1_000),
+    );
+    let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    let (policy, trace, out) = (path(&policy), path(&trace), path(&out));
+    let plot = |out: &str| run(&["simulate", "-c", &policy, "--plot", out, &trace]);
+
+    let table = plot(&out);
+    assert_eq!(table.status.code(), Some(0));
+    assert!(text(&table.stdout).contains("3 requests: 2 went ahead"));
+    let svg = std::fs::read_to_string(&out).unwrap();
+    assert!(
+        svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
+        "{svg}"
+    );
+    assert!(svg.contains("3 came, 2 at once, 1 refused"), "{svg}");
+
+    let nowhere = plot(&path(&folder.path("no/such/folder.svg")));
+    assert_eq!(nowhere.status.code(), Some(2));
+    let shown = text(&nowhere.stderr);
+    assert!(
+        shown.contains("cannot write") && shown.contains("folder.svg"),
+        "{shown}"
+    );
+    for input in [&policy, &trace] {
+        let over = plot(input);
+        assert_eq!(over.status.code(), Some(2));
+        assert!(
+            text(&over.stderr).contains("--plot"),
+            "{}",
+            text(&over.stderr)
+        );
+    }
+    let both = run(&["simulate", "--decisions", &out, "--plot", &out, &trace]);
+    assert!(
+        text(&both.stderr).contains("same file"),
+        "{}",
+        text(&both.stderr)
+    );
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), svg);
+    assert!(text(&plot("-").stderr).contains("name it"));
+
+    // A trace that is wrong leaves the picture that was there.
+    folder.write("t.jsonl", "{\"at_ns\":0}\n{\"at\":1}\n");
+    std::fs::write(&out, &svg).unwrap();
+    assert_eq!(plot(&out).status.code(), Some(2));
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), svg);
+}
+
 #[test]
 fn load_goes_to_this_machine_only() {
     let output = run(&["load", "http://192.0.2.1:80/"]);

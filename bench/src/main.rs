@@ -1,10 +1,11 @@
 //! Benchmarks: rival, floor and tidegate side by side, in five paired runs.
 //!
-//! `cargo xtask bench [engine | memory | gateway | drift] [FILTER]`. A row prints the median of
-//! each side and the ratio of tidegate to its rival in each pair, lowest, median and highest. Rows
-//! that we lose stay in the table.
+//! `cargo xtask bench [engine | algorithms | memory | gateway | drift] [FILTER]`. A row prints the
+//! median of each side and the ratio of tidegate to its rival in each pair, lowest, median and
+//! highest. Rows that we lose stay in the table.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
+mod algorithms;
 mod drift;
 mod engine;
 mod floor;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
             engine::run(&filter);
             Ok(())
         }
+        Some("algorithms") => algorithms::run(&filter),
         Some("memory") => {
             memory::run();
             Ok(())
@@ -39,7 +41,7 @@ fn main() -> ExitCode {
         Some("gateway") => gateway::run(),
         Some("drift") => drift::run(),
         Some(other) => Err(format!(
-            "no benchmark `{other}`: engine, memory, gateway or drift"
+            "no benchmark `{other}`: engine, algorithms, memory, gateway or drift"
         )),
     };
     match result {

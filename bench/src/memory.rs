@@ -6,10 +6,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use governor::RateLimiter as Governor;
-use tidegate::{Algorithm, KeyedLimiter, Quota};
+use tidegate::{Algorithm, Ask, Clock, KeyedLimiter, Quota, SystemClock};
 
+use crate::algorithms;
 use crate::floor::Table;
 use crate::keys::address;
+use crate::quanta_clock::CachedClock;
+
+/// What each key is asked for: nginx's first request leaves nothing to remember.
+pub(crate) const TWO: Ask = Ask::new(2);
 
 const STORES: [&str; 4] = [
     "governor String",
@@ -22,25 +27,29 @@ const SIZES: [u32; 2] = [1_000_000, 10_000_000];
 /// Prints a row for each store and size.
 pub(crate) fn run() {
     println!("memory: bytes of resident memory per key, and the longest single insertion");
-    let Ok(program) = std::env::current_exe() else {
-        return;
-    };
     for keys in SIZES {
         for store in STORES {
-            let what = format!("{store}:{keys}");
-            let printed = Command::new(&program).args(["memory-of", &what]).output();
-            match printed {
-                Ok(output) => print!("{}", String::from_utf8_lossy(&output.stdout)),
-                Err(error) => println!("{store}: {error}"),
-            }
+            row_of(store, keys);
         }
     }
 }
 
-/// Fills the store that `what` names (`store:keys`) and prints its row.
+/// Prints the row of one store, which it fills in a process of its own.
+pub(crate) fn row_of(store: &str, keys: u32) {
+    let what = format!("{store}/{keys}");
+    let Ok(program) = std::env::current_exe() else {
+        return;
+    };
+    match Command::new(program).args(["memory-of", &what]).output() {
+        Ok(output) => print!("{}", String::from_utf8_lossy(&output.stdout)),
+        Err(error) => println!("{store}: {error}"),
+    }
+}
+
+/// Fills the store that `what` names (`store/keys`) and prints its row.
 pub(crate) fn measure(what: &str) -> Result<(), String> {
-    let (store, keys) = what.split_once(':').ok_or("store:keys")?;
-    let keys: u32 = keys.parse().map_err(|_| "store:keys")?;
+    let (store, keys) = what.rsplit_once('/').ok_or("store/keys")?;
+    let keys: u32 = keys.parse().map_err(|_| "store/keys")?;
     let ten_hours = Duration::from_hours(10);
     match store {
         "governor String" => {
@@ -57,29 +66,34 @@ pub(crate) fn measure(what: &str) -> Result<(), String> {
             });
             drop(table);
         }
-        "tidegate" => fill_ours(store, keys, Quota::one_per(ten_hours).into())?,
+        "tidegate" => fill_ours(store, keys, Quota::new(2, ten_hours).into())?,
         "tidegate 16-byte state" => {
             fill_ours(
                 store,
                 keys,
                 Algorithm::FixedWindow {
-                    permits: 1,
+                    permits: 2,
                     window: ten_hours,
                 },
             )?;
         }
-        other => return Err(format!("no store `{other}`")),
+        other => match algorithms::named(other) {
+            Some(algorithm) => fill_ours(store, keys, algorithm)?,
+            None => return Err(format!("no store `{other}`")),
+        },
     }
     Ok(())
 }
 
 fn fill_ours(store: &str, keys: u32, algorithm: Algorithm) -> Result<(), String> {
+    // Time stands still: a key that is as good as new may be dropped, and none is.
     let built = KeyedLimiter::builder(algorithm)
         .max_keys(keys as usize)
+        .clock(CachedClock(SystemClock::new().now()))
         .build();
     let limiter = built.map_err(|error| error.to_string())?;
     fill(store, keys, |key| {
-        let _ = limiter.check(key.as_str());
+        let _ = limiter.check_ask(key.as_str(), &TWO);
     });
     if limiter.stats().keys != keys as usize {
         return Err(format!("{} of {keys} keys are there", limiter.stats().keys));
@@ -103,7 +117,7 @@ fn fill_from(store: &str, keys: u32, before: f64, insert: impl Fn(String)) {
     let each = start.elapsed().as_nanos() as f64 / f64::from(keys);
     let bytes = (resident_bytes() - before) / f64::from(keys);
     println!(
-        "{store:<24} {keys:>9} keys: {bytes:6.1} B per key, {each:5.0} ns per insertion \
+        "{store:<32} {keys:>9} keys: {bytes:6.1} B per key, {each:5.0} ns per insertion \
          (key included), longest {longest:.1?}"
     );
 }

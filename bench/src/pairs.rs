@@ -2,7 +2,9 @@
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// Runs of each side.
 const RUNS: usize = 5;
@@ -37,15 +39,7 @@ pub(crate) fn row(title: &str, filter: &str, threads: usize, sides: &[Side<'_>])
     if !title.contains(filter) {
         return;
     }
-    for side in sides {
-        measure(threads, side);
-    }
-    let mut nanos = vec![Vec::new(); sides.len()];
-    for _ in 0..RUNS {
-        for (side, nanos) in sides.iter().zip(&mut nanos) {
-            nanos.push(measure(threads, side));
-        }
-    }
+    let nanos = runs(threads, sides);
     let cells: Vec<String> = sides
         .iter()
         .zip(&nanos)
@@ -66,6 +60,26 @@ pub(crate) fn row(title: &str, filter: &str, threads: usize, sides: &[Side<'_>])
     );
 }
 
+/// The median of each side.
+pub(crate) fn compare(threads: usize, sides: &[Side<'_>]) -> Vec<f64> {
+    let median = |nanos: &Vec<f64>| spread(nanos).1;
+    runs(threads, sides).iter().map(median).collect()
+}
+
+/// Nanoseconds of each run of each side, in turn; the first round does not count.
+fn runs(threads: usize, sides: &[Side<'_>]) -> Vec<Vec<f64>> {
+    for side in sides {
+        measure(threads, side);
+    }
+    let mut nanos = vec![Vec::new(); sides.len()];
+    for _ in 0..RUNS {
+        for (side, nanos) in sides.iter().zip(&mut nanos) {
+            nanos.push(measure(threads, side));
+        }
+    }
+    nanos
+}
+
 /// Lowest, median and highest.
 pub(crate) fn spread(values: &[f64]) -> (f64, f64, f64) {
     let mut sorted = values.to_vec();
@@ -78,7 +92,13 @@ pub(crate) fn spread(values: &[f64]) -> (f64, f64, f64) {
     )
 }
 
-/// Nanoseconds per operation and thread.
+/// The time that this thread has had a core for: what else the machine does is not in it.
+fn thread_nanos() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// Nanoseconds per operation and thread, of the thread's own time.
 fn measure(threads: usize, side: &Side<'_>) -> f64 {
     let stop = AtomicBool::new(false);
     let barrier = Barrier::new(threads + 1);
@@ -90,13 +110,13 @@ fn measure(threads: usize, side: &Side<'_>) -> f64 {
                     let mut index = thread * 1_000_003;
                     let mut done = 0_u64;
                     barrier.wait();
-                    let start = Instant::now();
+                    let start = thread_nanos();
                     while !stop.load(Ordering::Relaxed) {
                         (side.run)(index);
                         index += BATCH;
                         done += BATCH as u64;
                     }
-                    start.elapsed().as_nanos() as f64 / done as f64
+                    (thread_nanos() - start) / done as f64
                 })
             })
             .collect();

@@ -107,6 +107,9 @@ pub(crate) fn run(filter: &str) -> Result<(), String> {
     for (name, _) in algorithms {
         memory::row_of(name, KEYS);
     }
+    if "concurrency".contains(filter) {
+        memory::row_of("concurrency", KEYS);
+    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use governor::RateLimiter as Governor;
-use tidegate::{Algorithm, Ask, Clock, KeyedLimiter, Quota, SystemClock};
+use tidegate::{Algorithm, Ask, Clock, KeyedConcurrencyLimiter, KeyedLimiter, Quota, SystemClock};
 
 use crate::algorithms;
 use crate::floor::Table;
@@ -76,6 +76,14 @@ pub(crate) fn measure(what: &str) -> Result<(), String> {
                     window: ten_hours,
                 },
             )?;
+        }
+        "concurrency" => {
+            let built = KeyedConcurrencyLimiter::new(1_000, keys as usize);
+            let limiter = built.map_err(|error| error.to_string())?;
+            // Their guards are never dropped, so that nobody leaves.
+            fill(store, keys, |key| {
+                std::mem::forget(limiter.try_acquire(key.as_str(), 1).1);
+            });
         }
         other => match algorithms::named(other) {
             Some(algorithm) => fill_ours(store, keys, algorithm)?,

@@ -9,6 +9,9 @@
 #[doc = include_str!("../../docs/guide/quota-and-burst.md")]
 pub mod quota_and_burst {}
 
+#[doc = include_str!("../../docs/guide/choosing-an-algorithm.md")]
+pub mod choosing_an_algorithm {}
+
 #[doc = include_str!("../../docs/guide/keys.md")]
 pub mod keys {}
 

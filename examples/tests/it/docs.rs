@@ -9,7 +9,7 @@
 //! | `yaml wrong [NAME]` | a policy with errors |
 //! | `jsonl trace [NAME]` | a trace |
 //! | `jsonl decisions` | what the trace before gives under the policy before; the keys of its first line |
-//! | `console` | commands behind `$ `, in a folder with the files before, and what they print |
+//! | `console` | commands behind `$ `, and what they print; where they run are the files before, and `examples` |
 //! | `http N` | the answer to the Nth `GET /` in a row under the policy before, clock standing still |
 //! | `rust` | a doc test: the page is a module of this package's library |
 //! | `text`, `sh`, `nginx` | not run |
@@ -92,6 +92,7 @@ impl Stage {
             folder.join("bin/tidegate"),
         )
         .unwrap();
+        symlink(root().join("examples"), folder.join("examples")).unwrap();
         let modules = fs::read_to_string(root().join("examples/src/lib.rs")).unwrap();
         let is_module = modules.contains(&format!("docs/guide/{}.md\"", page.name()));
         Self {

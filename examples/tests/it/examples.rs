@@ -12,6 +12,9 @@ fn each_example_runs() {
         env!("CARGO_BIN_EXE_several_limits"),
         env!("CARGO_BIN_EXE_manual_clock"),
         env!("CARGO_BIN_EXE_pace"),
+        env!("CARGO_BIN_EXE_axum_per_client"),
+        env!("CARGO_BIN_EXE_bulkhead"),
+        env!("CARGO_BIN_EXE_weighted"),
     ] {
         let output = Command::new(program).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);

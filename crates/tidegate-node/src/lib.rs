@@ -1,9 +1,9 @@
 //! One tidegate node: a policy, the state behind it, and one question, `decide`.
 //!
 //! Every door (gateway, decision service, simulator) asks [`Snapshot::decide`], which answers at
-//! once, or, where it can wait for places of concurrency limits,
-//! [`Snapshot::decide_or_wait`]. The node opens no socket; it reloads its policy while it runs, and what was used stays
-//! used when a limit changes.
+//! once, or, where it can wait for places of concurrency limits, [`Snapshot::decide_or_wait`].
+//! The node opens no socket; it reloads its policy while it runs, and what was used stays used
+//! when a limit changes.
 //!
 //! ```
 //! use std::sync::Arc;

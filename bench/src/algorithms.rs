@@ -120,7 +120,7 @@ fn many(name: &'static str, algorithm: Algorithm, keys: &[String]) -> Result<f64
         .clock(QuantaClock::new());
     let limiter = built.build().map_err(|error| error.to_string())?;
     for key in (0..KEYS).map(address) {
-        let _ = limiter.check_ask(key.as_str(), &memory::TWO);
+        let _ = limiter.check_ask(key.as_str(), memory::TWO);
     }
     let side = Side::new(name, |index| {
         let key = &keys[index & (STREAM - 1)];

@@ -49,7 +49,7 @@ fn at(rate: u64) -> Result<(u64, u64, Duration), String> {
         if check % LOOK == 0 {
             let nanos = u128::from(passed_nanos(&clock, start));
             let due = u128::from(BURST) + u128::from(rate) * nanos / 1_000_000_000;
-            expected = u64::try_from(due).unwrap_or(u64::MAX) - limiter.peek(&Ask::ONE).remaining;
+            expected = u64::try_from(due).unwrap_or(u64::MAX) - limiter.peek(Ask::ONE).remaining;
             if passed != expected {
                 let after = format!("{rate}/s, after {check} checks");
                 return Err(format!("{after}: {passed} passed, {expected} expected"));

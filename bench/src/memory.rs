@@ -101,7 +101,7 @@ fn fill_ours(store: &str, keys: u32, algorithm: Algorithm) -> Result<(), String>
         .build();
     let limiter = built.map_err(|error| error.to_string())?;
     fill(store, keys, |key| {
-        let _ = limiter.check_ask(key.as_str(), &TWO);
+        let _ = limiter.check_ask(key.as_str(), TWO);
     });
     if limiter.stats().keys != keys as usize {
         return Err(format!("{} of {keys} keys are there", limiter.stats().keys));

@@ -84,6 +84,12 @@ impl From<u64> for Ask {
     }
 }
 
+impl From<&Self> for Ask {
+    fn from(ask: &Self) -> Self {
+        *ask
+    }
+}
+
 impl Default for Ask {
     fn default() -> Self {
         Self::ONE

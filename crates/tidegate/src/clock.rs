@@ -116,6 +116,48 @@ impl Clock for ManualClock {
     }
 }
 
+/// The time of the tokio runtime: the system's, or, in a runtime whose time is paused (tests),
+/// what that says.
+#[cfg(feature = "tokio")]
+#[derive(Clone, Copy, Debug)]
+pub struct TokioClock {
+    start: (tokio::time::Instant, Timestamp),
+}
+
+#[cfg(feature = "tokio")]
+impl TokioClock {
+    /// A clock that reads `now` at this moment.
+    pub fn starting_at(now: Timestamp) -> Self {
+        Self {
+            start: (tokio::time::Instant::now(), now),
+        }
+    }
+
+    /// A clock that goes on from the system's time.
+    pub fn new() -> Self {
+        Self::starting_at(SystemClock::new().now())
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl Default for TokioClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl Clock for TokioClock {
+    fn now(&self) -> Timestamp {
+        let (start, unix) = self.start;
+        unix.after(start.elapsed())
+    }
+
+    fn sleep(&self, duration: Duration) {
+        thread::sleep(duration);
+    }
+}
+
 /// Waits for a future, blocking the thread for at most `timeout`; `None` where that was too short.
 pub(crate) fn block_on_for<F: Future + Unpin>(
     mut future: F,

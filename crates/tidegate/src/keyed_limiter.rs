@@ -3,10 +3,12 @@
 use core::hash::Hash;
 use core::time::Duration;
 
+#[cfg(feature = "tokio")]
+use crate::acquire::acquire_async_within;
+use crate::acquire::acquire_within;
 use crate::check_all::Asked;
 use crate::enforce::{Enforcer, Receipt, enforcers};
 use crate::key_hash::KeyHasher;
-use crate::limiter::acquire_within;
 use crate::store::StoreStats;
 use crate::{Algorithm, Ask, Clock, Decision, QuotaError, SystemClock};
 
@@ -109,26 +111,30 @@ impl<C: Clock> KeyedLimiter<C> {
     /// Takes one permit of this key if it is allowed now.
     #[inline]
     pub fn check<K: Hash + ?Sized>(&self, key: &K) -> Decision {
-        self.check_ask(key, &Ask::ONE)
+        self.check_ask(key, Ask::ONE)
     }
 
     /// Takes what is asked if it is allowed, perhaps with a delay that the caller then waits.
     #[inline]
-    pub fn check_ask<K: Hash + ?Sized>(&self, key: &K, ask: &Ask) -> Decision {
+    pub fn check_ask<K: Hash + ?Sized>(&self, key: &K, ask: impl Into<Ask>) -> Decision {
         self.reserve(key, ask).0
     }
 
     /// Takes what is asked if it is allowed, with a receipt to give it back by.
     #[inline]
-    pub fn reserve<K: Hash + ?Sized>(&self, key: &K, ask: &Ask) -> (Decision, Option<Receipt>) {
+    pub fn reserve<K: Hash + ?Sized>(
+        &self,
+        key: &K,
+        ask: impl Into<Ask>,
+    ) -> (Decision, Option<Receipt>) {
         self.limit
-            .check(self.hasher.hash(key), self.clock.now(), ask)
+            .check(self.hasher.hash(key), self.clock.now(), &ask.into())
     }
 
     /// What a check would answer. Takes nothing.
-    pub fn peek<K: Hash + ?Sized>(&self, key: &K, ask: &Ask) -> Decision {
+    pub fn peek<K: Hash + ?Sized>(&self, key: &K, ask: impl Into<Ask>) -> Decision {
         self.limit
-            .peek(self.hasher.hash(key), self.clock.now(), ask)
+            .peek(self.hasher.hash(key), self.clock.now(), &ask.into())
     }
 
     /// Gives back what was taken. Without effect where the key has been forgotten meanwhile.
@@ -151,13 +157,26 @@ impl<C: Clock> KeyedLimiter<C> {
     pub fn acquire_within<K: Hash + ?Sized>(
         &self,
         key: &K,
-        ask: &Ask,
+        ask: impl Into<Ask>,
+        timeout: Duration,
+    ) -> Decision {
+        let (key, ask) = (self.hasher.hash(key), ask.into());
+        acquire_within(&self.clock, timeout, |now, rest| {
+            self.limit.check(key, now, &ask.within(rest)).0
+        })
+    }
+
+    /// Takes what is asked of a key, waiting in a tokio runtime for at most `timeout`; as
+    /// [`Limiter::acquire_async_within`](crate::Limiter::acquire_async_within).
+    #[cfg(feature = "tokio")]
+    pub async fn acquire_async_within<K: Hash + ?Sized>(
+        &self,
+        key: &K,
+        ask: impl Into<Ask>,
         timeout: Duration,
     ) -> Decision {
         let key = self.hasher.hash(key);
-        acquire_within(&self.clock, timeout, |rest| {
-            self.limit.check(key, self.clock.now(), &ask.within(rest)).0
-        })
+        acquire_async_within(&*self.limit, key, &self.clock, ask.into(), timeout).await
     }
 
     /// Changes the numbers: what each key has used stays used, and the new limit holds at once.

@@ -38,7 +38,8 @@
 //!
 //! | feature | default | what for |
 //! |---|---|---|
-//! | `std` | yes | stores, guards, clocks, limiters with blocking acquire |
+//! | `std` | yes | stores, guards, clocks, limiters with blocking acquire, waiting in line as a future |
+//! | `tokio` | no | `acquire_async` of rates, which needs a timer; `TokioClock` |
 //!
 //! Without `std` the pure state machines remain; they need only `alloc`.
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -63,6 +64,8 @@ pub use meter::Meter;
 pub use quota::{Quota, QuotaError, Rate};
 pub use time::Timestamp;
 
+#[cfg(feature = "std")]
+mod acquire;
 #[cfg(feature = "std")]
 mod check_all;
 #[cfg(feature = "std")]
@@ -98,3 +101,6 @@ pub use self::{
     limiter::Limiter,
     queue::{DEFAULT_QUEUE_LENGTH, Joined, Waiter, Waiting},
 };
+
+#[cfg(feature = "tokio")]
+pub use clock::TokioClock;

@@ -2,11 +2,14 @@
 
 use core::time::Duration;
 
+#[cfg(feature = "tokio")]
+use crate::acquire::acquire_async_within;
+use crate::acquire::acquire_within;
 use crate::check_all::Asked;
 use crate::enforce::{Enforce, NO_KEY, Receipt, Single};
 use crate::limit::{FromAlgorithm, first_meter};
 use crate::meter::TokenBucket;
-use crate::{Algorithm, Ask, Clock, Decision, QuotaError, Retry, SystemClock, Timestamp};
+use crate::{Algorithm, Ask, Clock, Decision, QuotaError, SystemClock, Timestamp};
 
 /// One rate limit: for a whole service, or inside a struct of your own.
 ///
@@ -86,14 +89,14 @@ impl<C: Clock> Limiter<C> {
 
     /// Takes what is asked if it is allowed, perhaps with a delay that the caller then waits.
     #[inline]
-    pub fn check_ask(&self, ask: &Ask) -> Decision {
-        self.check_at(self.clock.now(), ask).0
+    pub fn check_ask(&self, ask: impl Into<Ask>) -> Decision {
+        self.check_at(self.clock.now(), &ask.into()).0
     }
 
     /// Takes what is asked if it is allowed, with a receipt to give it back by.
     #[inline]
-    pub fn reserve(&self, ask: &Ask) -> (Decision, Option<Receipt>) {
-        self.check_at(self.clock.now(), ask)
+    pub fn reserve(&self, ask: impl Into<Ask>) -> (Decision, Option<Receipt>) {
+        self.check_at(self.clock.now(), &ask.into())
     }
 
     #[expect(clippy::inline_always, reason = "measured: see `AtomicCell::check`")]
@@ -106,8 +109,8 @@ impl<C: Clock> Limiter<C> {
     }
 
     /// What a check would answer. Takes nothing.
-    pub fn peek(&self, ask: &Ask) -> Decision {
-        self.enforce().peek(NO_KEY, self.clock.now(), ask)
+    pub fn peek(&self, ask: impl Into<Ask>) -> Decision {
+        self.enforce().peek(NO_KEY, self.clock.now(), &ask.into())
     }
 
     /// Gives back what was taken.
@@ -126,19 +129,36 @@ impl<C: Clock> Limiter<C> {
 
     /// Takes what is asked, blocking the thread until it is allowed. Denied only where it never
     /// can be.
-    pub fn acquire(&self, ask: &Ask) -> Decision {
+    pub fn acquire(&self, ask: impl Into<Ask>) -> Decision {
         self.acquire_within(ask, Duration::MAX)
     }
 
     /// Takes what is asked, blocking the thread for at most `timeout`. Where the wait is longer
     /// than that, the answer is a denial, at once.
     ///
-    /// Token buckets and the smooth pair reserve, so that callers go in the order they came;
-    /// with windows and logs, who wakes first goes first.
-    pub fn acquire_within(&self, ask: &Ask, timeout: Duration) -> Decision {
-        acquire_within(&self.clock, timeout, |rest| {
-            self.check_at(self.clock.now(), &ask.within(rest)).0
+    /// Callers go in the order they came: what they wait for is taken when they come. Only with a
+    /// two-window counter and Sentinel's warm-up, who wakes first goes first.
+    pub fn acquire_within(&self, ask: impl Into<Ask>, timeout: Duration) -> Decision {
+        let ask = ask.into();
+        acquire_within(&self.clock, timeout, |now, rest| {
+            self.check_at(now, &ask.within(rest)).0
         })
+    }
+
+    /// Takes what is asked as soon as it is allowed, waiting in a tokio runtime (with its time
+    /// enabled). Denied only where it never can be.
+    ///
+    /// Cancel safe: dropped while it waits, it gives back what it had reserved.
+    #[cfg(feature = "tokio")]
+    pub async fn acquire_async(&self, ask: impl Into<Ask>) -> Decision {
+        self.acquire_async_within(ask, Duration::MAX).await
+    }
+
+    /// The same for at most `timeout`: where the wait is longer than that, the answer is a denial,
+    /// at once.
+    #[cfg(feature = "tokio")]
+    pub async fn acquire_async_within(&self, ask: impl Into<Ask>, timeout: Duration) -> Decision {
+        acquire_async_within(self.enforce(), NO_KEY, &self.clock, ask.into(), timeout).await
     }
 
     /// This limit, to be asked among others in a [`check_all`](crate::check_all).
@@ -147,30 +167,6 @@ impl<C: Clock> Limiter<C> {
             limit: self.enforce(),
             key: NO_KEY,
             ask: Ask::new(permits),
-        }
-    }
-}
-
-/// Checks until it is allowed, sleeping what each answer says, for at most `timeout` in all.
-pub(crate) fn acquire_within(
-    clock: &impl Clock,
-    timeout: Duration,
-    mut check: impl FnMut(Duration) -> Decision,
-) -> Decision {
-    let start = clock.now();
-    loop {
-        let rest = timeout.saturating_sub(clock.now().since(start));
-        let decision = check(rest);
-        match decision.retry() {
-            None => {
-                if !decision.delay().is_zero() {
-                    clock.sleep(decision.delay());
-                }
-                return decision;
-            }
-            // A limit that could not reserve: come again when it says.
-            Some(Retry::After(wait)) if wait <= rest => clock.sleep(wait),
-            Some(_) => return decision,
         }
     }
 }

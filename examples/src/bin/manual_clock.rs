@@ -35,7 +35,7 @@ impl<C: Clock> Logins<C> {
     pub fn is_welcome(&self, user: &str, is_password_right: bool) -> bool {
         // Taken first and given back, not looked at first and taken afterwards: of two that come
         // at once, only one gets the last try.
-        let (_, receipt) = self.failures.reserve(user, &tidegate::Ask::ONE);
+        let (_, receipt) = self.failures.reserve(user, tidegate::Ask::ONE);
         let Some(receipt) = receipt else { return false };
         if is_password_right {
             let given_back = self.failures.give_back(receipt);

@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut sent = Vec::new();
     for job in 1..=4 {
         // Whoever would wait longer than this is told so at once, and has taken nothing.
-        let decision = five_a_second.acquire_within(&Ask::ONE, Duration::from_secs(1));
+        let decision = five_a_second.acquire_within(Ask::ONE, Duration::from_secs(1));
         assert!(decision.is_allowed());
         let at = clock.now().since(Timestamp::EPOCH);
         println!("job {job} at {at:?}");
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(sent, millis.map(Duration::from_millis));
 
     // A caller that cannot block gets the delay in the answer, with its permit taken.
-    let reserved = five_a_second.check_ask(&Ask::ONE.within(Duration::from_secs(1)));
+    let reserved = five_a_second.check_ask(Ask::ONE.within(Duration::from_secs(1)));
     assert!(reserved.is_allowed());
     assert_eq!(reserved.delay(), Duration::from_millis(200));
     Ok(())

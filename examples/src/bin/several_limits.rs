@@ -30,13 +30,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         let limits = [per_user.ask("noisy", 1), of_all.ask(1)];
         assert_eq!(check_all(&limits, clock.now())?.is_allowed(), n < 2);
     }
-    let left = of_all.peek(&tidegate::Ask::ONE).remaining;
+    let left = of_all.peek(tidegate::Ask::ONE).remaining;
     println!("1,000 requests of one user: {left} of 5 are left for all");
     assert_eq!(left, 3);
 
     assert!(request("alice")? && request("alice")? && request("bob")?);
     // Now it is the common limit that refuses, and takes nothing of bob's own.
     assert!(!request("bob")?);
-    assert_eq!(per_user.peek("bob", &tidegate::Ask::ONE).remaining, 1);
+    assert_eq!(per_user.peek("bob", tidegate::Ask::ONE).remaining, 1);
     Ok(())
 }

@@ -19,31 +19,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     let points = KeyedLimiter::builder(Quota::per_minute(60))
         .clock(clock.clone())
         .build()?;
-    assert!(points.check_ask("alice", &EXPORT).is_allowed());
-    let second = points.check_ask("alice", &EXPORT);
+    assert!(points.check_ask("alice", EXPORT).is_allowed());
+    let second = points.check_ask("alice", EXPORT);
     let wait = second.retry_after().unwrap_or_default();
     println!("a second export: in {wait:?}");
     assert_eq!(second.retry_after(), Some(Duration::from_secs(20)));
     // What was refused took nothing: smaller requests go on.
-    assert!(points.check_ask("alice", &LIST).is_allowed());
+    assert!(points.check_ask("alice", LIST).is_allowed());
     // More than there ever is cannot be waited for.
-    let all = points.check_ask("alice", &Ask::new(61));
+    let all = points.check_ask("alice", Ask::new(61));
     assert_eq!(all.retry(), Some(Retry::Never));
 
     // The price may be known only afterwards: take the most, and give back what was not used.
-    let (_, receipt) = points.reserve("bob", &EXPORT);
+    let (_, receipt) = points.reserve("bob", EXPORT);
     let cost = Ask::new(7);
     if let Some(receipt) = receipt {
         points
             .give_back(receipt)
             .map_err(|_| "of another limiter")?;
-        assert!(points.check_ask("bob", &cost).is_allowed());
+        assert!(points.check_ask("bob", cost).is_allowed());
     }
-    println!(
-        "bob has {} points left",
-        points.peek("bob", &LIST).remaining
-    );
-    assert_eq!(points.peek("bob", &LIST).remaining, 53);
+    println!("bob has {} points left", points.peek("bob", LIST).remaining);
+    assert_eq!(points.peek("bob", LIST).remaining, 53);
 
     // The same for what is in flight: 512 MB of memory, however many jobs share it.
     let memory = ConcurrencyLimiter::new(512)?;

@@ -85,10 +85,24 @@ pub(super) const FORMATS: &[&str] = &[
 pub(super) const PURE: &[&str] = &["crates/tidegate", "crates/tidegate-http"];
 
 /// Files within them that stand at the edge, and why.
-pub(super) const EDGES: &[(&str, &str)] = &[(
-    "crates/tidegate/src/clock.rs",
-    "hands time to the rest, and sleeps for blocking callers",
-)];
+pub(super) const EDGES: &[(&str, &str)] = &[
+    (
+        "crates/tidegate/src/clock.rs",
+        "hands time to the rest, and sleeps for blocking callers",
+    ),
+    (
+        "crates/tidegate/src/acquire.rs",
+        "waits for callers of rates, in their runtime if they have one",
+    ),
+    (
+        "crates/tidegate/src/limiter.rs",
+        "hands callers to it that wait in a runtime",
+    ),
+    (
+        "crates/tidegate/src/keyed_limiter.rs",
+        "hands callers to it that wait in a runtime",
+    ),
+];
 
 /// Crates that write seconds to a wire.
 pub(super) const WIRE: &[&str] = &[

@@ -215,7 +215,7 @@ fn checks_that_cannot_be_decided_take_nothing() {
     let too_many = check_all(&asks, START).err();
     assert_eq!(too_many, Some(CheckAllError::TooMany(asks.len())));
     for limit in many.iter().chain([&a, &b]) {
-        assert_eq!(limit.peek(&Ask::ONE).remaining, 10);
+        assert_eq!(limit.peek(Ask::ONE).remaining, 10);
     }
     let most = check_all(&asks[1..], START).expect("as many as may be");
     assert!(most.is_allowed());
@@ -256,10 +256,10 @@ fn threads_that_name_limits_in_any_order_neither_meet_in_a_circle_nor_overdraw()
     let sum: u64 = passed.iter().sum();
     assert_eq!(sum, 15_000);
     assert!(passed.iter().all(|one| *one <= 9_000));
-    assert_eq!(all.peek(&Ask::ONE).remaining, 0);
-    assert_eq!(other.peek(&Ask::ONE).remaining, (1 << 30) - 15_000);
+    assert_eq!(all.peek(Ask::ONE).remaining, 0);
+    assert_eq!(other.peek(Ask::ONE).remaining, (1 << 30) - 15_000);
     for (who, passed) in passed.iter().enumerate() {
-        let remaining = users.peek(&who, &Ask::ONE).remaining;
+        let remaining = users.peek(&who, Ask::ONE).remaining;
         assert_eq!(remaining, 9_000 - passed);
     }
     assert_eq!(gate.peek(1).remaining, 2);

@@ -362,14 +362,14 @@ fn a_raised_bound_has_as_many_shards_as_one_made_for_it() {
     let builder = KeyedLimiter::builder(quota).max_keys(10).clock(clock);
     let mut limiter = builder.build().expect("valid");
     for key in 0..10_u64 {
-        assert!(limiter.check_ask(&key, &Ask::new(key)).is_allowed());
+        assert!(limiter.check_ask(&key, Ask::new(key)).is_allowed());
     }
     limiter.set_limit(quota, 1_000_000).expect("valid");
     let made_for_it = KeyedLimiter::builder(quota).max_keys(1_000_000).build();
     let made_for_it = made_for_it.expect("valid").allocated_bytes();
     assert!(limiter.allocated_bytes() >= made_for_it);
     for key in 0..10_u64 {
-        assert_eq!(limiter.peek(&key, &Ask::ONE).remaining, 10 - key);
+        assert_eq!(limiter.peek(&key, Ask::ONE).remaining, 10 - key);
     }
 }
 

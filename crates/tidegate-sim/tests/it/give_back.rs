@@ -57,13 +57,13 @@ fn a_receipt_of_another_limit_comes_back() {
     let limiter = |quota| Limiter::with_clock(quota, clock.clone()).expect("valid");
     let (one, other) = (limiter(quota), limiter(quota));
     let many = KeyedLimiter::builder(quota).build().expect("valid");
-    let receipt = one.reserve(&Ask::new(4)).1.expect("taken");
+    let receipt = one.reserve(Ask::new(4)).1.expect("taken");
     let receipt = other.give_back(receipt).expect_err("not its own");
     let receipt = many.give_back(receipt).expect_err("not its own");
     assert_eq!(receipt.permits(), 4);
-    assert_eq!(other.peek(&Ask::ONE).remaining, 10);
+    assert_eq!(other.peek(Ask::ONE).remaining, 10);
     one.give_back(receipt).expect("its own");
-    assert_eq!(one.peek(&Ask::ONE).remaining, 10);
+    assert_eq!(one.peek(Ask::ONE).remaining, 10);
 
     let stores = [
         keyed(&Algorithm::TokenBucket(quota), 10),
@@ -168,12 +168,12 @@ fn a_check_of_several_gives_places_back_when_dropped_and_permits_only_when_asked
     assert!(checked.is_allowed() && gate.peek(1).remaining == 0);
     drop(checked);
     assert_eq!(
-        (gate.peek(1).remaining, rate.peek(&Ask::ONE).remaining),
+        (gate.peek(1).remaining, rate.peek(Ask::ONE).remaining),
         (1, 3)
     );
     ask().give_back(START);
     assert_eq!(
-        (gate.peek(1).remaining, rate.peek(&Ask::ONE).remaining),
+        (gate.peek(1).remaining, rate.peek(Ask::ONE).remaining),
         (1, 3)
     );
     let panicked = catch_unwind(AssertUnwindSafe(|| {
@@ -182,7 +182,7 @@ fn a_check_of_several_gives_places_back_when_dropped_and_permits_only_when_asked
     }));
     assert!(panicked.is_err());
     assert_eq!(
-        (gate.peek(1).remaining, rate.peek(&Ask::ONE).remaining),
+        (gate.peek(1).remaining, rate.peek(Ask::ONE).remaining),
         (1, 1)
     );
 }

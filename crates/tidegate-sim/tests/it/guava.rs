@@ -50,7 +50,7 @@ fn waits(algorithm: Algorithm, story: &[Do]) -> [Vec<f64>; 2] {
             }
             Acquire(permits) => {
                 let before = clock.now();
-                let decision = limiter.acquire(&Ask::new(permits));
+                let decision = limiter.acquire(Ask::new(permits));
                 assert!(decision.is_allowed());
                 assert_eq!(clock.now().since(before), decision.delay(), "slept as told");
                 all[0].push(decision.delay().as_secs_f64());
@@ -114,7 +114,7 @@ fn bursty_eleven_at_once_go_one_each_100_ms() {
     let limiter = Limiter::with_clock(bursty(10), clock).expect("valid");
     for caller in 0..11_u64 {
         // Nobody sleeps: all come at one instant.
-        let decision = limiter.check_ask(&Ask::ONE.within(Duration::from_secs(10)));
+        let decision = limiter.check_ask(Ask::ONE.within(Duration::from_secs(10)));
         assert_eq!(decision.delay(), Duration::from_millis(100 * caller));
     }
 }
@@ -173,7 +173,7 @@ fn warm_up_takes_as_long_however_it_is_asked() {
 fn try_acquire_looks_at_the_debt_of_others_not_at_its_own() {
     let clock = ManualClock::new(START);
     let limiter = Limiter::with_clock(bursty(5), clock.clone()).expect("valid");
-    let within = |millis| limiter.check_ask(&Ask::ONE.within(Duration::from_millis(millis)));
+    let within = |millis| limiter.check_ask(Ask::ONE.within(Duration::from_millis(millis)));
     assert!(within(0).is_allowed());
     let second = within(200);
     assert_eq!(second.delay(), Duration::from_millis(200));

@@ -77,7 +77,7 @@ fn token_bucket_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
                 patience: u64::MAX,
             };
             let due = oracle.delay_of(request);
-            let decision = limiter.check_ask("key", &Ask::new(permits));
+            let decision = limiter.check_ask("key", Ask::new(permits));
             if decision.is_allowed() {
                 let due = due.expect("admitted some time");
                 prop_assert!(due <= slack, "{:?} is due in {}", request, due);
@@ -116,7 +116,7 @@ fn follows<O: Oracle>(
             clock.set(Timestamp::from_nanos(now));
             let request = Request::at(now, step.size.permits(&oracle, now));
             let due = oracle.delay_of(request);
-            let decision = limiter.check_ask("key", &Ask::new(request.permits));
+            let decision = limiter.check_ask("key", Ask::new(request.permits));
             prop_assert_eq!(decision.is_allowed(), due.is_some(), "{:?}", request);
             if due.is_some() && request.permits > 0 {
                 oracle.take(request);

@@ -20,10 +20,10 @@ fn new_numbers_hold_from_the_moment_they_are_set() {
             for (before, after, passes) in [(fast, slow, 1), (slow, fast, 1_000)] {
                 let clock = ManualClock::new(START);
                 let mut limiter = limiter(before.into(), &clock);
-                assert!(limiter.check_ask("key", &Ask::new(1_000)).is_allowed());
+                assert!(limiter.check_ask("key", Ask::new(1_000)).is_allowed());
                 limiter.set_limit(after, max_keys).expect("a valid limit");
                 clock.advance(Duration::from_secs(1));
-                let now = limiter.peek("key", &Ask::ONE);
+                let now = limiter.peek("key", Ask::ONE);
                 assert_eq!(now.remaining, passes, "{before:?} {after:?}");
             }
         }

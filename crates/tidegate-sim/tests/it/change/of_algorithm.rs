@@ -72,15 +72,15 @@ proptest! {
     ) {
         let clock = ManualClock::new(start);
         let mut limiter = limiter(algorithms[0], &clock);
-        let limit = limiter.peek("key", &Ask::ONE).limit;
+        let limit = limiter.peek("key", Ask::ONE).limit;
         let used = (u128::from(limit) * u128::from(part) / 1_000) as u64;
         let used = algorithms.iter().map(payable).fold(used, u64::min);
-        prop_assert!(limiter.check_ask("key", &Ask::new(used)).is_allowed());
+        prop_assert!(limiter.check_ask("key", Ask::new(used)).is_allowed());
         for algorithm in &algorithms {
             limiter.set_limit(*algorithm, 100).expect("a valid limit");
-            let now = limiter.peek("key", &Ask::ONE);
+            let now = limiter.peek("key", Ask::ONE);
             prop_assert_eq!(now.remaining, now.limit.saturating_sub(used), "{:?}", algorithm);
-            let all = limiter.peek("key", &Ask::new(now.remaining));
+            let all = limiter.peek("key", Ask::new(now.remaining));
             prop_assert!(all.is_allowed());
         }
     }
@@ -172,10 +172,10 @@ fn what_a_window_or_a_log_has_let_go_of_stays_gone_when_it_changes() {
     ] {
         let clock = ManualClock::new(START);
         let mut limiter = limiter(algorithm, &clock);
-        assert!(limiter.check_ask("key", &Ask::new(5)).is_allowed());
+        assert!(limiter.check_ask("key", Ask::new(5)).is_allowed());
         clock.advance(window);
         let quota = Quota::per_hour(5);
         limiter.set_limit(quota, 100).expect("a valid limit");
-        assert_eq!(limiter.peek("key", &Ask::ONE).remaining, 5, "{algorithm:?}");
+        assert_eq!(limiter.peek("key", Ask::ONE).remaining, 5, "{algorithm:?}");
     }
 }

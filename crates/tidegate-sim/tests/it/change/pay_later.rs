@@ -19,7 +19,7 @@ fn guava(story: &[Turn]) -> Vec<f64> {
             }
             (Turn::Acquire(permits), Some(limiter)) => {
                 let long = Duration::from_hours(1);
-                let decision = limiter.acquire_within("key", &Ask::new(permits), long);
+                let decision = limiter.acquire_within("key", Ask::new(permits), long);
                 waits.push(decision.delay().as_secs_f64());
             }
             (Turn::Acquire(_), None) => panic!("a rate first"),
@@ -127,7 +127,7 @@ fn a_changed_burst_stores_the_same_part_of_it() {
     clock.advance(Duration::from_millis(600));
     let mut stored = |burst| {
         limiter.set_limit(of(burst), 100).expect("a valid limit");
-        limiter.peek("key", &Ask::ONE).remaining
+        limiter.peek("key", Ask::ONE).remaining
     };
     // A tenth of a second pays for the first; five have been stored since.
     assert_eq!([10, 20, 7, 10].map(&mut stored), [5, 10, 3, 5]);

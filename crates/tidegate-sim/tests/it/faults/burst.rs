@@ -18,7 +18,7 @@ fn guava_5372_burst_after_idling_is_what_was_asked_for_and_can_be_one() {
 #[test]
 fn guava_7130_five_thousand_permits_at_five_a_second_are_refused() {
     let (limiter, _) = timed(Quota::per_second(5));
-    let decision = limiter.check_ask(&Ask::new(5_000));
+    let decision = limiter.check_ask(Ask::new(5_000));
     assert_eq!(decision.retry(), Some(Retry::Never));
     assert!(limiter.check().is_allowed(), "nobody else pays for it");
     // Pay later: as far as the debt that was allowed, and no further.
@@ -27,10 +27,10 @@ fn guava_7130_five_thousand_permits_at_five_a_second_are_refused() {
         max_debt: seconds(10),
     });
     assert_eq!(
-        limiter.check_ask(&Ask::new(5_000)).retry(),
+        limiter.check_ask(Ask::new(5_000)).retry(),
         Some(Retry::Never)
     );
-    assert!(limiter.check_ask(&Ask::new(50)).is_allowed());
+    assert!(limiter.check_ask(Ask::new(50)).is_allowed());
 }
 
 // shows: A1
@@ -60,11 +60,11 @@ fn bucket4j_51_long_idle_neither_overflows_nor_refuses() {
         let (limiter, clock) = timed(quota);
         assert!(
             limiter
-                .check_ask(&Ask::new(quota.burst_permits()))
+                .check_ask(Ask::new(quota.burst_permits()))
                 .is_allowed()
         );
         clock.advance(seconds(60 * 365 * 86_400));
-        let all = limiter.check_ask(&Ask::new(quota.burst_permits()));
+        let all = limiter.check_ask(Ask::new(quota.burst_permits()));
         assert!(all.is_allowed() && all.remaining == 0);
         assert!(limiter.check().is_denied());
     }
@@ -77,7 +77,7 @@ fn throttlecrab_idle_credit_never_lets_seventeen_through_a_burst_of_ten() {
     assert_eq!(pass(&limiter, 3), 3);
     for idle in [1, 2, 3, 7, 20] {
         clock.advance(seconds(idle));
-        let now = limiter.peek(&Ask::ONE);
+        let now = limiter.peek(Ask::ONE);
         assert!(now.remaining <= 10);
         assert_eq!(pass(&limiter, 100), now.remaining);
     }
@@ -94,7 +94,7 @@ fn redis_cell_50_remaining_above_limit_and_no_limit_at_high_rates() {
             assert!(decision.is_allowed());
             assert_eq!((decision.limit, decision.remaining), (rate, rate - taken));
         }
-        assert!(limiter.check_ask(&Ask::new(rate - 5)).is_allowed());
+        assert!(limiter.check_ask(Ask::new(rate - 5)).is_allowed());
         assert!(limiter.check().is_denied(), "{rate}");
     }
 }
@@ -180,7 +180,7 @@ fn nginx_58_the_first_request_is_not_free_and_tiny_rates_are_not_rounded() {
         assert_eq!(pass(&limiter, 2), 1, "the first is counted");
         let mut passed = 0;
         for _ in 0..100 * per_minute {
-            let wait = limiter.peek(&Ask::ONE).retry_after().expect("a wait");
+            let wait = limiter.peek(Ask::ONE).retry_after().expect("a wait");
             clock.advance(wait);
             passed += pass(&limiter, 2);
         }
@@ -218,11 +218,11 @@ fn redisson_permits_above_two_to_the_32_are_not_truncated() {
     let (limiter, _) = timed(Quota::per_second(10));
     for permits in [1 << 32, (1 << 32) + 1, u64::MAX] {
         assert_eq!(
-            limiter.check_ask(&Ask::new(permits)).retry(),
+            limiter.check_ask(Ask::new(permits)).retry(),
             Some(Retry::Never)
         );
     }
-    assert_eq!(limiter.peek(&Ask::ONE).remaining, 10);
+    assert_eq!(limiter.peek(Ask::ONE).remaining, 10);
 }
 
 // shows: B6 (local)
@@ -243,7 +243,7 @@ fn sentinel_warm_up_slower_than_its_cold_factor_is_not_shut_for_ever() {
         });
         let start = tidegate::Clock::now(&clock);
         for _ in 0..20 {
-            assert!(limiter.acquire(&Ask::ONE).is_allowed());
+            assert!(limiter.acquire(Ask::ONE).is_allowed());
         }
         // Twenty at the warm rate, and the warm-up twice at most.
         let took = tidegate::Clock::now(&clock).since(start);
@@ -274,13 +274,13 @@ fn sentinel_2190_beyond_the_bound_nothing_is_waved_through() {
 fn traefik_a_drained_bucket_is_not_full_again_after_two_seconds() {
     let (builder, clock) = keyed(Quota::per_second(10).burst(1_000));
     let limiter = builder.max_keys(100_000).build().expect("valid");
-    assert!(limiter.check_ask("drained", &Ask::new(1_000)).is_allowed());
+    assert!(limiter.check_ask("drained", Ask::new(1_000)).is_allowed());
     clock.advance(seconds(2));
     // Others come, so that the store grows and lets go of what it may.
     for key in 0..50_000_u32 {
         assert!(limiter.check(&key).is_allowed());
     }
-    assert_eq!(limiter.peek("drained", &Ask::ONE).remaining, 20);
+    assert_eq!(limiter.peek("drained", Ask::ONE).remaining, 20);
 }
 
 // shows: H1 (bounded memory)
@@ -288,7 +288,7 @@ fn traefik_a_drained_bucket_is_not_full_again_after_two_seconds() {
 fn envoy_gateway_9973_a_busy_client_is_not_the_one_that_is_evicted() {
     let (builder, clock) = keyed(Quota::per_minute(60).burst(100));
     let limiter = builder.max_keys(20).build().expect("valid");
-    assert!(limiter.check_ask("busy", &Ask::new(100)).is_allowed());
+    assert!(limiter.check_ask("busy", Ask::new(100)).is_allowed());
     for key in 0..10_000_u32 {
         assert!(limiter.check(&key).is_allowed());
         assert!(limiter.check("busy").is_denied(), "after {key} others");

@@ -13,11 +13,11 @@ fn bucket4j_539_a_changed_limit_is_not_ignored_by_keys_that_exist() {
     limiter
         .set_limit(Quota::per_second(1_000), 100)
         .expect("valid");
-    assert_eq!(limiter.peek("key", &Ask::ONE).remaining, 999);
+    assert_eq!(limiter.peek("key", Ask::ONE).remaining, 999);
     limiter.set_limit(Quota::per_second(2), 100).expect("valid");
-    assert_eq!(limiter.peek("key", &Ask::ONE).remaining, 1);
+    assert_eq!(limiter.peek("key", Ask::ONE).remaining, 1);
     clock.advance(seconds(1));
-    assert_eq!(limiter.peek("key", &Ask::ONE).remaining, 2);
+    assert_eq!(limiter.peek("key", Ask::ONE).remaining, 2);
 }
 
 // shows: F4
@@ -25,7 +25,7 @@ fn bucket4j_539_a_changed_limit_is_not_ignored_by_keys_that_exist() {
 fn resilience4j_2489_after_lowering_a_limit_permits_come_back() {
     let (builder, clock) = keyed(Quota::per_second(100));
     let mut limiter = builder.build().expect("valid");
-    assert!(limiter.check_ask("key", &Ask::new(100)).is_allowed());
+    assert!(limiter.check_ask("key", Ask::new(100)).is_allowed());
     limiter
         .set_limit(Quota::per_second(10), 100)
         .expect("valid");
@@ -35,7 +35,7 @@ fn resilience4j_2489_after_lowering_a_limit_permits_come_back() {
     clock.advance(millis(9_100));
     assert!(limiter.check("key").is_allowed());
     clock.advance(seconds(1));
-    assert_eq!(limiter.peek("key", &Ask::ONE).remaining, 10);
+    assert_eq!(limiter.peek("key", Ask::ONE).remaining, 10);
 }
 
 // shows: F4
@@ -64,16 +64,16 @@ fn gubernator_a_key_at_zero_recovers_when_the_limit_is_raised_or_permits_come_ba
         window: seconds(86_400),
     });
     let mut limiter = builder.build().expect("valid");
-    let (_, receipt) = limiter.reserve("key", &Ask::new(5));
+    let (_, receipt) = limiter.reserve("key", Ask::new(5));
     assert!(limiter.check("key").is_denied());
     let raised = Algorithm::FixedWindow {
         permits: 7,
         window: seconds(86_400),
     };
     limiter.set_limit(raised, 1_000_000).expect("valid");
-    assert_eq!(limiter.peek("key", &Ask::ONE).remaining, 2);
+    assert_eq!(limiter.peek("key", Ask::ONE).remaining, 2);
     limiter.give_back(receipt.expect("taken")).expect("its own");
-    assert_eq!(limiter.peek("key", &Ask::ONE).remaining, 7);
+    assert_eq!(limiter.peek("key", Ask::ONE).remaining, 7);
 }
 
 // shows: F4, B3 (local)
@@ -85,10 +85,10 @@ fn caddy_ratelimit_raising_a_log_holds_at_once_and_counts_what_was() {
     };
     let (builder, clock) = keyed(log(10));
     let mut limiter = builder.build().expect("valid");
-    assert!(limiter.check_ask("key", &Ask::new(10)).is_allowed());
+    assert!(limiter.check_ask("key", Ask::new(10)).is_allowed());
     clock.advance(seconds(30));
     limiter.set_limit(log(25), 100).expect("valid");
-    assert_eq!(limiter.peek("key", &Ask::ONE).remaining, 15);
+    assert_eq!(limiter.peek("key", Ask::ONE).remaining, 15);
     limiter.set_limit(log(3), 100).expect("valid");
     let denied = limiter.check("key");
     assert_eq!(
@@ -121,13 +121,13 @@ fn limitador_522_every_change_there_is_is_survived() {
         for to in limits {
             let (builder, clock) = keyed(from);
             let mut limiter = builder.build().expect("valid");
-            let _ = limiter.check_ask("key", &Ask::new(3).within(max_debt));
+            let _ = limiter.check_ask("key", Ask::new(3).within(max_debt));
             clock.advance(seconds(1));
             limiter.set_limit(to, 10).expect("valid");
-            let now = limiter.peek("key", &Ask::ONE);
+            let now = limiter.peek("key", Ask::ONE);
             assert!(now.remaining <= now.limit, "{from:?} {to:?}");
             clock.advance(seconds(86_400));
-            let rested = limiter.check_ask("key", &Ask::new(1).within(max_debt));
+            let rested = limiter.check_ask("key", Ask::new(1).within(max_debt));
             let zero = to == Algorithm::TokenBucket(Quota::per_second(0));
             assert_eq!(rested.is_denied(), zero, "{from:?} {to:?}");
             limiter.set_limit(from, 100_000).expect("valid");

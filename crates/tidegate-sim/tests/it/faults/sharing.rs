@@ -19,7 +19,7 @@ fn envoy_ratelimit_1060_blocked_caller_drains_no_shared_budget() {
     };
     let passed = (0..1_010).filter(|_| call("noisy")).count();
     assert_eq!(passed, 10);
-    assert_eq!(organisation.peek(&Ask::ONE).remaining, 90);
+    assert_eq!(organisation.peek(Ask::ONE).remaining, 90);
     assert_eq!((0..10).filter(|_| call("quiet")).count(), 10);
 }
 
@@ -34,7 +34,7 @@ fn erpc_1058_two_limits_with_equal_keys_do_not_share_a_counter() {
         assert!(tight.check("same").is_allowed() && wide.check("same").is_allowed());
     }
     assert!(tight.check("same").is_denied());
-    assert_eq!(wide.peek("same", &Ask::ONE).remaining, 3);
+    assert_eq!(wide.peek("same", Ask::ONE).remaining, 3);
     // And parts of a key do not run together.
     let hasher = KeyHasher::random();
     assert_ne!(hasher.hash(&("a", "b_c")), hasher.hash(&("a_b", "c")));
@@ -81,7 +81,7 @@ fn redisson_7329_what_is_refunded_is_refunded_from_when_it_was_taken() {
         window: seconds(1),
     });
     let limiter = builder.build().expect("valid");
-    let take = |permits| limiter.reserve("key", &Ask::new(permits));
+    let take = |permits| limiter.reserve("key", Ask::new(permits));
     assert!(take(5).0.is_allowed());
     let (_, refunded) = take(5);
     limiter

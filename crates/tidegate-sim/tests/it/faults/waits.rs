@@ -10,13 +10,13 @@ fn bucket4j_88_a_wait_counts_what_has_dripped_in_already() {
     let (limiter, clock) = timed(Quota::per_second(1).burst(4));
     assert_eq!(pass(&limiter, 4), 4);
     clock.advance(millis(200));
-    let wait = |permits| limiter.peek(&Ask::new(permits)).retry_after();
+    let wait = |permits| limiter.peek(Ask::new(permits)).retry_after();
     assert_eq!(wait(1), Some(millis(800)));
     assert_eq!(wait(3), Some(millis(2_800)));
     // Three each ten nanoseconds: the first is there after four, not three.
     let (limiter, clock) = timed(Quota::new(3, Duration::from_nanos(10)));
     assert_eq!(pass(&limiter, 4), 3);
-    let wait = limiter.peek(&Ask::ONE).retry_after().expect("a wait");
+    let wait = limiter.peek(Ask::ONE).retry_after().expect("a wait");
     assert_eq!(wait, Duration::from_nanos(4));
     clock.advance(wait);
     assert!(limiter.check().is_allowed());
@@ -49,11 +49,11 @@ fn traefik_8573_retry_after_zero_is_never_told() {
 #[test]
 fn dragonfly_1008_the_reset_is_not_off_by_one() {
     let (limiter, clock) = timed(Quota::per_second(1).burst(2));
-    let decision = limiter.check_ask(&Ask::new(2));
+    let decision = limiter.check_ask(Ask::new(2));
     assert_eq!(decision.reset_after, seconds(2));
     clock.advance(seconds(2));
-    assert_eq!(limiter.peek(&Ask::ONE).remaining, 2);
-    assert_eq!(limiter.peek(&Ask::ONE).reset_after, Duration::ZERO);
+    assert_eq!(limiter.peek(Ask::ONE).remaining, 2);
+    assert_eq!(limiter.peek(Ask::ONE).reset_after, Duration::ZERO);
 }
 
 // shows: B10 (sync)
@@ -72,13 +72,13 @@ fn resilience4j_1968_who_cannot_wait_long_enough_is_refused_at_once() {
     ];
     for algorithm in limits {
         let (limiter, clock) = timed(algorithm);
-        assert!(limiter.acquire(&Ask::ONE).is_allowed());
+        assert!(limiter.acquire(Ask::ONE).is_allowed());
         let before = clock.now();
-        let refused = limiter.acquire_within(&Ask::ONE, seconds(5));
+        let refused = limiter.acquire_within(Ask::ONE, seconds(5));
         assert!(refused.is_denied());
         assert_eq!(clock.now(), before, "without sleeping: {algorithm:?}");
         // And it took nothing from who can wait.
-        let waited = limiter.acquire(&Ask::ONE);
+        let waited = limiter.acquire(Ask::ONE);
         assert!(waited.is_allowed());
         assert!(clock.now().since(before) <= seconds(3_600));
     }
@@ -92,7 +92,7 @@ fn guava_1754_who_waits_goes_on_in_the_order_of_coming_whatever_it_takes() {
     let sizes = [5, 1, 10, 1, 2];
     let delays = sizes.map(|permits| {
         let patient = Ask::new(permits).within(seconds(60));
-        limiter.check_ask(&patient).delay()
+        limiter.check_ask(patient).delay()
     });
     assert!(delays.is_sorted(), "{delays:?}");
     assert_eq!(delays[4], millis(1_900));
@@ -114,7 +114,7 @@ fn a_request_that_never_fits_is_not_told_to_wait() {
     ] {
         let (limiter, clock) = timed(algorithm);
         let before = clock.now();
-        let refused = limiter.acquire(&Ask::new(11));
+        let refused = limiter.acquire(Ask::new(11));
         assert_eq!(refused.retry(), Some(Retry::Never));
         assert_eq!(clock.now(), before);
     }

@@ -50,6 +50,7 @@ fn policy(listen: &str, upstream: &str, rate: &str, burst: &str) -> Result<Polic
             max_keys: LimitRule::DEFAULT_MAX_KEYS,
             overrides: Vec::new(),
             queue: None,
+            on_change: tidegate::OnChange::KeepUsed,
         });
     }
     let route = Route {

@@ -64,10 +64,12 @@ impl EnforcedLimit {
         let same_keys =
             old.filter(|old| old.rule.key == rule.key && old.ipv6_prefix == ipv6_prefix);
         let enforcers = match same_keys {
-            Some(old) => match old.enforcers[0].renumbered(&algorithms, rule.max_keys, now) {
-                Some(renumbered) => renumbered,
-                None => Self::succeeding(old, &algorithms, rule.max_keys, now)?,
-            },
+            Some(old) => {
+                match old.enforcers[0].renumbered(&algorithms, rule.max_keys, now, rule.on_change) {
+                    Some(renumbered) => renumbered,
+                    None => Self::succeeding(old, &algorithms, rule, now)?,
+                }
+            }
             None => tidegate::enforcers(&algorithms, rule.max_keys)?,
         };
         Ok(Self {
@@ -82,13 +84,13 @@ impl EnforcedLimit {
     fn succeeding(
         old: &Self,
         algorithms: &[Algorithm],
-        max_keys: usize,
+        rule: &LimitRule,
         now: Timestamp,
     ) -> Result<Vec<Enforcer>, QuotaError> {
-        let new = tidegate::enforcers(algorithms, max_keys)?;
+        let new = tidegate::enforcers(algorithms, rule.max_keys)?;
         // What is inside a gate leaves there; it is no usage of a rate, nor the other way.
         if let Some(old) = old.enforcers[0].drain().filter(|_| !new[0].is_gate()) {
-            new[0].succeed(old, now);
+            new[0].succeed(old, now, rule.on_change);
         }
         Ok(new)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{Algorithm, Ask, Limit};
+use tidegate::{Algorithm, Ask, Limit, OnChange};
 
 use crate::key::KeyPart;
 
@@ -23,6 +23,8 @@ pub struct LimitRule {
     pub overrides: Vec<Override>,
     /// The line in which requests wait that are over the limit; `None`: they are refused.
     pub queue: Option<Queue>,
+    /// What stays of what keys have used when this takes the place of another limit.
+    pub on_change: OnChange,
 }
 
 /// A line to wait in, first come, first served.

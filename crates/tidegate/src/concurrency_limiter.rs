@@ -12,6 +12,7 @@ use crate::clock::block_on_for;
 use crate::enforce::{Enforce, Enforcer, NO_KEY, Receipt, enforcers};
 use crate::gate::Concurrency;
 use crate::key_hash::{KeyHash, KeyHasher};
+use crate::on_change::OnChange;
 use crate::queue::{DEFAULT_QUEUE_LENGTH, Waiting};
 use crate::store::{OneGate, StoreStats};
 use crate::sync::RwLock;
@@ -341,7 +342,8 @@ impl KeyedConcurrencyLimiter {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let max_keys = current.stats().max_keys;
         // A gate goes on in the same store.
-        let renumbered = current.renumbered(&[algorithm], max_keys, Timestamp::EPOCH);
+        let renumbered =
+            current.renumbered(&[algorithm], max_keys, Timestamp::EPOCH, OnChange::KeepUsed);
         let limit = renumbered.and_then(|mut limits| limits.pop());
         *current = limit.ok_or(QuotaError::MixedAlgorithms)?;
         Ok(())

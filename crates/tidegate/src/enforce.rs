@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::key_hash::KeyHash;
 use crate::limit::{FromAlgorithm, first_meter};
 use crate::meter::Taken;
+use crate::on_change::OnChange;
 use crate::queue::{Joined, Waiter};
 use crate::store::{Drain, Keyed, OneKey, Registered, StoreStats};
 use crate::{Algorithm, Ask, Decision, Meter, QuotaError, Timestamp};
@@ -116,21 +117,22 @@ pub trait Enforce: Debug + Send + Sync {
 
 /// A limit of many keys whose numbers can change.
 pub trait EnforceKeyed: Enforce {
-    /// The same keys under other numbers, one for each of `algorithms`: what was used stays used,
-    /// and the numbers hold from `now` on. `None` where their states are of another kind, or the
+    /// The same keys under other numbers, one for each of `algorithms`: `on_change` says what
+    /// stays, and the numbers hold from `now` on. `None` where their states are of another kind, or the
     /// store was made for many more or fewer keys: another has to [succeed](Self::succeed) it.
     fn renumbered(
         &self,
         algorithms: &[Algorithm],
         max_keys: usize,
         now: Timestamp,
+        on_change: OnChange,
     ) -> Option<Vec<Enforcer>>;
 
     /// This store, to be taken over by another. `None` for gates: what is inside leaves here.
     fn drain(&self) -> Option<Arc<dyn Drain>>;
 
     /// Takes over what `old` has in use at `now`, as it is asked for.
-    fn succeed(&self, old: Arc<dyn Drain>, now: Timestamp);
+    fn succeed(&self, old: Arc<dyn Drain>, now: Timestamp, on_change: OnChange);
 
     /// Takes over the rest of what [`succeed`](Self::succeed) began.
     fn adopt_all(&self, now: Timestamp);
@@ -161,17 +163,18 @@ pub fn enforcers(algorithms: &[Algorithm], max_keys: usize) -> Result<Vec<Enforc
 
 fn over_new<M: FromAlgorithm>(algorithms: &[Algorithm], max_keys: usize) -> Option<Vec<Enforcer>> {
     let store = Arc::new(Keyed::<M>::new(max_keys));
-    over(&store, algorithms, Timestamp::EPOCH).map(enforcers_of)
+    over(&store, algorithms, Timestamp::EPOCH, OnChange::KeepUsed).map(enforcers_of)
 }
 
 fn over<M: FromAlgorithm>(
     store: &Arc<Keyed<M>>,
     algorithms: &[Algorithm],
     now: Timestamp,
+    on_change: OnChange,
 ) -> Option<Vec<Bound<M>>> {
     let meters: Option<Vec<M>> = algorithms.iter().map(M::from_algorithm).collect();
     let meters = meters?;
-    let era = store.begin(now);
+    let era = store.begin(now, on_change);
     meters
         .into_iter()
         .map(|meter| {
@@ -248,12 +251,19 @@ impl<M: FromAlgorithm> EnforceKeyed for Bound<M> {
         algorithms: &[Algorithm],
         max_keys: usize,
         now: Timestamp,
+        on_change: OnChange,
     ) -> Option<Vec<Enforcer>> {
         // Who is inside a gate leaves where it came in.
         if !M::IS_GATE && !self.store.suits(max_keys) {
             return None;
         }
-        let renumbered = over(&self.store, algorithms, now)?;
+        // Who is inside a gate is inside.
+        let on_change = if M::IS_GATE {
+            OnChange::KeepUsed
+        } else {
+            on_change
+        };
+        let renumbered = over(&self.store, algorithms, now, on_change)?;
         self.store.set_max_keys(max_keys);
         // Where some keys have other numbers, only who asks next says which are whose.
         if let [only] = &renumbered[..] {
@@ -269,8 +279,8 @@ impl<M: FromAlgorithm> EnforceKeyed for Bound<M> {
         Some(Arc::clone(&self.store) as Arc<dyn Drain>)
     }
 
-    fn succeed(&self, old: Arc<dyn Drain>, now: Timestamp) {
-        self.store.succeed(old, self.meter.clone(), now);
+    fn succeed(&self, old: Arc<dyn Drain>, now: Timestamp, on_change: OnChange) {
+        self.store.succeed(old, self.meter.clone(), now, on_change);
     }
 
     fn adopt_all(&self, now: Timestamp) {

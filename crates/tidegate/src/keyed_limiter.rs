@@ -9,6 +9,7 @@ use crate::acquire::acquire_within;
 use crate::check_all::Asked;
 use crate::enforce::{Enforcer, Receipt, enforcers};
 use crate::key_hash::KeyHasher;
+use crate::on_change::OnChange;
 use crate::store::StoreStats;
 use crate::{Algorithm, Ask, Clock, Decision, QuotaError, SystemClock};
 
@@ -188,20 +189,36 @@ impl<C: Clock> KeyedLimiter<C> {
         limit: impl Into<Algorithm>,
         max_keys: usize,
     ) -> Result<(), QuotaError> {
+        self.set_limit_and(limit, max_keys, OnChange::KeepUsed)
+    }
+
+    /// Changes the numbers, and says what stays of what each key has used or has left.
+    ///
+    /// # Errors
+    /// As [`set_limit`](Self::set_limit).
+    pub fn set_limit_and(
+        &mut self,
+        limit: impl Into<Algorithm>,
+        max_keys: usize,
+        on_change: OnChange,
+    ) -> Result<(), QuotaError> {
         let algorithm = limit.into();
         algorithm.validate()?;
         if algorithm.is_gate() {
             return Err(QuotaError::NotARate);
         }
         let now = self.clock.now();
-        if let Some(mut limits) = self.limit.renumbered(&[algorithm], max_keys, now) {
+        if let Some(mut limits) = self
+            .limit
+            .renumbered(&[algorithm], max_keys, now, on_change)
+        {
             self.limit = limits.pop().ok_or(QuotaError::MixedAlgorithms)?;
             return Ok(());
         }
         let mut limits = enforcers(&[algorithm], max_keys)?;
         let limit = limits.pop().ok_or(QuotaError::MixedAlgorithms)?;
         if let Some(old) = self.limit.drain() {
-            limit.succeed(old, now);
+            limit.succeed(old, now, on_change);
             limit.adopt_all(now);
         }
         self.limit = limit;

@@ -81,6 +81,8 @@ mod keyed_limiter;
 #[cfg(feature = "std")]
 mod limiter;
 #[cfg(feature = "std")]
+mod on_change;
+#[cfg(feature = "std")]
 mod queue;
 #[cfg(feature = "std")]
 pub mod store;
@@ -99,6 +101,7 @@ pub use self::{
     key_hash::{KeyHash, KeyHasher},
     keyed_limiter::{KeyedLimiter, KeyedLimiterBuilder},
     limiter::Limiter,
+    on_change::OnChange,
     queue::{DEFAULT_QUEUE_LENGTH, Joined, Waiter, Waiting},
 };
 

@@ -154,6 +154,28 @@ impl Used {
         whole * per_permit as u128 + surely.div_ceil(1 << 64)
     }
 
+    /// `numerator / denominator` of it, rounded up; all of it where the denominator is 0. Saturates.
+    pub(crate) const fn times(self, numerator: u64, denominator: u64) -> Self {
+        if denominator == 0 {
+            return self;
+        }
+        let (numerator, denominator) = (numerator as u128, denominator as u128);
+        let whole = (self.0 / denominator).saturating_mul(numerator);
+        // The rest is less than the denominator: both factors are below 2^64.
+        let rest = (self.0 % denominator * numerator).div_ceil(denominator);
+        Self(whole.saturating_add(rest))
+    }
+
+    /// So many permits more; saturates.
+    pub(crate) const fn plus(self, permits: u64) -> Self {
+        Self(self.0.saturating_add(Self::permits(permits).0))
+    }
+
+    /// So many permits less, or nothing.
+    pub(crate) const fn minus(self, permits: u64) -> Self {
+        Self(self.0.saturating_sub(Self::permits(permits).0))
+    }
+
     /// Whole permits, rounded up; saturates.
     pub const fn permits_ceil(self) -> u64 {
         let whole = self.0.div_ceil(1 << 64);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tidegate::{Algorithm, Quota, QuotaError};
+use tidegate::{Algorithm, OnChange, Quota, QuotaError};
 use tidegate_node::{Outcome, ReloadFailure};
 use tidegate_policy::{KeyPart, Override};
 
@@ -55,6 +55,24 @@ fn a_lower_limit_holds_at_once_and_the_debt_is_worked_off() {
     assert_eq!(passed(&node, &request, 1), 0, "50 used of 10: a debt of 40");
     clock.advance(Duration::from_secs(1));
     assert_eq!(passed(&node, &request, 5), 1);
+}
+
+// shows: F4, B5 (change at run time)
+#[test]
+fn a_policy_says_what_stays_when_a_limit_changes() {
+    let (node, _) = node(vec![rule("l", bucket(Quota::per_hour(100)), user())]);
+    assert_eq!(passed(&node, &Sent::by("a"), 60), 60);
+    let mut wider = rule("l", bucket(Quota::per_hour(200)), user());
+    wider.on_change = OnChange::Proportional;
+    node.reload(policy(vec![wider.clone()])).unwrap();
+    assert_eq!(passed(&node, &Sent::by("a"), 200), 80);
+    // The same policy again is no change, whatever it would do at one.
+    wider.on_change = OnChange::Reset;
+    node.reload(policy(vec![wider.clone()])).unwrap();
+    assert_eq!(passed(&node, &Sent::by("a"), 1), 0);
+    wider.limit = tidegate::Limit::new("l", bucket(Quota::per_hour(5))).unwrap();
+    node.reload(policy(vec![wider])).unwrap();
+    assert_eq!(passed(&node, &Sent::by("a"), 10), 5);
 }
 
 // shows: A10 (overrides), F4

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use tidegate::{Algorithm, Limit, ManualClock, Quota, Timestamp};
+use tidegate::{Algorithm, Limit, ManualClock, OnChange, Quota, Timestamp};
 use tidegate_node::{Admission, Call, Node, Snapshot};
 use tidegate_policy::{KeyPart, LimitRule, OnMissing, Policy, Request};
 
@@ -69,6 +69,7 @@ pub(crate) fn rule(name: &str, algorithm: Algorithm, key: Vec<KeyPart>) -> Limit
         max_keys: 1_000,
         overrides: Vec::new(),
         queue: None,
+        on_change: OnChange::KeepUsed,
     }
 }
 

@@ -3,7 +3,9 @@
 use super::algorithm::{self, Numbers};
 use super::scalars::number;
 use super::{check_count, overrides, queue};
-use crate::file::{Field, LimitFile, Map, OnMissingName};
+use tidegate::OnChange;
+
+use crate::file::{Field, LimitFile, Map, OnChangeName, OnMissingName};
 use crate::key::{KeyPart, KeyPartError};
 use crate::limit_rule::{LimitRule, OnMissing};
 use crate::quote::quote;
@@ -91,7 +93,27 @@ fn limit_rule(
         shadow: file.shadow.get().copied().unwrap_or(false),
         max_keys: usize::try_from(max_keys).ok()?,
         queue,
+        on_change: on_change(file, report)?,
         overrides,
+    })
+}
+
+/// What stays when the numbers change; `None` where there is nothing to choose.
+fn on_change(file: &LimitFile, report: &Report<'_>) -> Option<OnChange> {
+    let Some((name, place)) = file.on_change.placed() else {
+        return (!file.on_change.is_wrong()).then_some(OnChange::KeepUsed);
+    };
+    if file.concurrency.is_written() {
+        let message = "a limit of `concurrency` has nothing to choose: who is inside is inside";
+        report.push(Finding::error(place, message).help("leave `on_change` out"));
+        return None;
+    }
+    Some(match name {
+        OnChangeName::KeepUsed => OnChange::KeepUsed,
+        OnChangeName::KeepRemaining => OnChange::KeepRemaining,
+        OnChangeName::Proportional => OnChange::Proportional,
+        OnChangeName::AddGrowth => OnChange::AddGrowth,
+        OnChangeName::Reset => OnChange::Reset,
     })
 }
 

@@ -45,6 +45,8 @@ pub(crate) struct LimitFile {
     pub(crate) nodelay: Field<bool>,
     /// What becomes of a request that is over the limit. Default: it is refused.
     pub(crate) on_limit: Field<OnLimitFile>,
+    /// What stays for each key when the limit's numbers change. Default: `keep_used`.
+    pub(crate) on_change: Field<OnChangeName>,
     /// What is counted apart: `client_ip`, `method`, `host`, `path`, `route`, `header:NAME`,
     /// `cookie:NAME`, `query:NAME`. Without it all requests share one count.
     pub(crate) key: Field<OneOrMany<String>>,
@@ -168,6 +170,28 @@ pub(crate) enum QueueOrder {
     /// As they came.
     #[default]
     Fifo,
+}
+
+/// What stays for each key when the limit's numbers change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(
+    rename = "on_change",
+    rename_all = "snake_case",
+    expecting = "keep_used, keep_remaining, proportional, add_growth or reset"
+)]
+#[schemars(rename = "OnChange")]
+pub(crate) enum OnChangeName {
+    /// What was used, also where that is more than there is now.
+    #[default]
+    KeepUsed,
+    /// What was left, as far as the limit has so many.
+    KeepRemaining,
+    /// The part of the limit that was left.
+    Proportional,
+    /// What was left, and what the limit has grown by.
+    AddGrowth,
+    /// Nothing: the key is as good as new.
+    Reset,
 }
 
 /// What becomes of a request that lacks a part of the key.

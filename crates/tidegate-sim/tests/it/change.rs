@@ -3,6 +3,7 @@
 mod against_oracles;
 mod at_once;
 mod of_algorithm;
+mod on_change;
 mod pay_later;
 
 use proptest::prelude::*;

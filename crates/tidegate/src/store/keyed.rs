@@ -24,13 +24,14 @@ pub(super) use self::overflow::Overflow;
 use self::room::Room;
 use self::stats::Counts;
 pub use self::stats::StoreStats;
-pub use self::succession::Drain;
 use self::succession::Predecessor;
+pub use self::succession::{Drain, Drained};
 use super::one_key::peek;
 use super::shard::{METER_BITS, Shard, Slot};
 use crate::enforce::{Receipt, StoreId};
 use crate::key_hash::KeyHash;
 use crate::meter::{Meter, Plan, State};
+use crate::on_change::OnChange;
 use crate::queue::wake;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, RwLock, lock};
 use crate::{Ask, Decision, Timestamp};
@@ -54,6 +55,7 @@ pub struct Registered<M> {
 pub struct Era {
     number: u64,
     since: Timestamp,
+    on_change: OnChange,
 }
 
 impl<M> Registered<M> {
@@ -84,6 +86,8 @@ struct Meters<M> {
     by_id: Vec<Known<M>>,
     ids: HashMap<M, u32>,
     eras: u64,
+    /// The last era that began with every key as good as new.
+    last_reset: u64,
 }
 
 #[derive(Debug)]
@@ -111,6 +115,7 @@ impl<M: Meter> Keyed<M> {
                 by_id: Vec::new(),
                 ids: HashMap::new(),
                 eras: 0,
+                last_reset: 0,
             }),
             len: AtomicUsize::new(0),
             max_keys: AtomicUsize::new(max_keys),
@@ -125,13 +130,18 @@ impl<M: Meter> Keyed<M> {
         self.id
     }
 
-    /// Begins anew at `now`: meters that are registered for this era replace those before.
-    pub fn begin(&self, now: Timestamp) -> Era {
+    /// Begins anew at `now`: meters that are registered for this era replace those before, and
+    /// `on_change` says what stays of what keys have used.
+    pub fn begin(&self, now: Timestamp, on_change: OnChange) -> Era {
         let mut meters = self.meters.write().unwrap_or_else(PoisonError::into_inner);
         meters.eras += 1;
+        if on_change == OnChange::Reset {
+            meters.last_reset = meters.eras;
+        }
         Era {
             number: meters.eras,
             since: now,
+            on_change,
         }
     }
 
@@ -140,6 +150,11 @@ impl<M: Meter> Keyed<M> {
     pub fn register(&self, meter: M, era: Era) -> Option<Registered<M>> {
         let mut meters = self.meters.write().unwrap_or_else(PoisonError::into_inner);
         let known = meters.ids.get(&meter).copied();
+        // A key of numbers that come back after others has changed twice.
+        let known = known.filter(|id| {
+            let last = meters.by_id[*id as usize].era.number;
+            era.on_change == OnChange::KeepUsed || last + 1 >= era.number
+        });
         let id = known.or_else(|| {
             let id = u32::try_from(meters.by_id.len()).ok();
             id.filter(|id| *id < 1 << METER_BITS)
@@ -390,7 +405,14 @@ impl<M: Meter> Keyed<M> {
         } else {
             now
         };
-        old.meter.migrate(&meter.meter, &mut slot.state, at);
+        let on_change = if old.era.number >= meter.era.number {
+            OnChange::KeepUsed
+        } else if old.era.number < meters.last_reset && meters.last_reset <= meter.era.number {
+            OnChange::Reset
+        } else {
+            meter.era.on_change
+        };
+        on_change.migrate(&old.meter, &meter.meter, &mut slot.state, at);
         slot.set_meter(meter.id);
     }
 

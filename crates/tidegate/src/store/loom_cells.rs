@@ -9,7 +9,8 @@ use super::{Keyed, OneKey, Registered};
 use crate::gate::Concurrency;
 use crate::meter::TokenBucket;
 use crate::{
-    Ask, ConcurrencyLimiter, KeyHasher, Limiter, ManualClock, Meter, Quota, Timestamp, check_all,
+    Ask, ConcurrencyLimiter, KeyHasher, Limiter, ManualClock, Meter, OnChange, Quota, Timestamp,
+    check_all,
 };
 
 const NOW: Timestamp = Timestamp::from_secs(1_000_000);
@@ -165,7 +166,9 @@ fn loom_a_gate_and_a_rate_together_leak_no_place() {
 
 fn keyed<M: Meter>(meter: M, max_keys: usize) -> (Keyed<M>, Registered<M>) {
     let store = Keyed::new(max_keys);
-    let meter = store.register(meter, store.begin(NOW)).unwrap();
+    let meter = store
+        .register(meter, store.begin(NOW, OnChange::KeepUsed))
+        .unwrap();
     (store, meter)
 }
 

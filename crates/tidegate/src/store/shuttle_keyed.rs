@@ -11,7 +11,8 @@ use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::{Config, Runner, thread};
 
 use crate::{
-    Algorithm, Ask, Enforcer, KeyHash, KeyHasher, Quota, Receipt, Timestamp, check_all, enforcers,
+    Algorithm, Ask, Enforcer, KeyHash, KeyHasher, OnChange, Quota, Receipt, Timestamp, check_all,
+    enforcers,
 };
 
 const NOW: Timestamp = Timestamp::from_secs(1_000_000);
@@ -195,7 +196,10 @@ fn shuttle_what_is_used_while_numbers_change_stays_used() {
             let admitted = together(&[
                 &|| checks(&old, &[0, 1, 0]),
                 &|| {
-                    let new = old.renumbered(&[bucket(burst)], 10, NOW).unwrap().remove(0);
+                    let new = old
+                        .renumbered(&[bucket(burst)], 10, NOW, OnChange::KeepUsed)
+                        .unwrap()
+                        .remove(0);
                     let admitted = checks(&new, &[0, 1, 0, 1]);
                     *renumbered.lock().unwrap() = Some(new);
                     admitted
@@ -204,7 +208,10 @@ fn shuttle_what_is_used_while_numbers_change_stays_used() {
             ]);
             let new = renumbered.into_inner().unwrap().unwrap();
             // Of a limit that is lower than what was used, all of it.
-            let wide = new.renumbered(&[bucket(100)], 10, NOW).unwrap().remove(0);
+            let wide = new
+                .renumbered(&[bucket(100)], 10, NOW, OnChange::KeepUsed)
+                .unwrap()
+                .remove(0);
             assert_eq!(in_use_of_all(&wide, 2), admitted);
             for key in 0..2 {
                 assert!(in_use(&wide, key) <= burst.max(3));
@@ -231,7 +238,7 @@ fn shuttle_a_store_is_taken_over_while_it_is_asked() {
     explore(|| {
         for (old, new) in successions() {
             let before = checks(&old, &[0, 1, 2, 3, 0]);
-            new.succeed(old.drain().unwrap(), NOW);
+            new.succeed(old.drain().unwrap(), NOW, OnChange::KeepUsed);
             let admitted = together(&[
                 &|| {
                     new.adopt_all(NOW);
@@ -261,8 +268,8 @@ fn shuttle_a_store_is_taken_over_before_it_has_taken_over_all() {
         let first = limit(bucket(3), TWO_SHARDS);
         let (second, third) = (limit(window(3), TWO_SHARDS), limit(bucket(3), 10));
         let before = checks(&first, &[0, 1, 1, 2, 3]);
-        second.succeed(first.drain().unwrap(), NOW);
-        third.succeed(second.drain().unwrap(), NOW);
+        second.succeed(first.drain().unwrap(), NOW, OnChange::KeepUsed);
+        third.succeed(second.drain().unwrap(), NOW, OnChange::KeepUsed);
         let admitted = together(&[
             &|| {
                 second.adopt_all(NOW);
@@ -292,7 +299,7 @@ fn shuttle_checks_of_several_while_one_of_them_is_taken_over_charge_all_or_none(
         let other = limit(bucket(4), TWO_SHARDS);
         let new = limit(window(2), TWO_SHARDS);
         let before = checks(&old, &[0, 1]);
-        new.succeed(old.drain().unwrap(), NOW);
+        new.succeed(old.drain().unwrap(), NOW, OnChange::KeepUsed);
         let both = |limit: &Enforcer, key: u64, other_first: bool| {
             let mut asks = [limit, &other].map(|limit| crate::Asked {
                 limit: &**limit,

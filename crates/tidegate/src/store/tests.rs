@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::shard::{EVICTION_WINDOW, METER_BITS, Shard, Slot};
+use crate::OnChange;
 use crate::Timestamp;
 use crate::key_hash::KeyHash;
 use crate::meter::Tat;
@@ -146,7 +147,7 @@ fn a_reset_key_is_as_good_as_new_and_others_are_not() {
     let store = super::Keyed::new(100);
     let meter = crate::meter::TokenBucket::<u64>::new(quota).unwrap();
     let meter = store
-        .register(meter, store.begin(Timestamp::EPOCH))
+        .register(meter, store.begin(Timestamp::EPOCH, OnChange::KeepUsed))
         .unwrap();
     let now = Timestamp::from_secs(1);
     let (key, other) = (
@@ -171,7 +172,9 @@ fn a_reset_key_is_as_good_as_new_and_others_are_not() {
 fn a_key_with_guards_is_not_reset() {
     let store = super::Keyed::new(100);
     let gate = crate::gate::Concurrency::new(1).unwrap();
-    let gate = store.register(gate, store.begin(Timestamp::EPOCH)).unwrap();
+    let gate = store
+        .register(gate, store.begin(Timestamp::EPOCH, OnChange::KeepUsed))
+        .unwrap();
     let (key, now) = (KeyHash { hi: 7, lo: 7 << 32 }, Timestamp::EPOCH);
     let (_, receipt) = store.check(&gate, key, now, &crate::Ask::ONE);
     assert!(!store.reset(key, now));

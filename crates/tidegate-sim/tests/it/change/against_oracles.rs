@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use tidegate::{Algorithm, Ask, Clock, KeyHasher, ManualClock, Quota, Timestamp};
+use tidegate::{Algorithm, Ask, Clock, KeyHasher, ManualClock, OnChange, Quota, Timestamp};
 use tidegate_sim::oracle::{
     ConcurrencyOracle, IntervalBucketOracle, NginxOracle, Oracle, Request,
     SentinelWarmUpQueueOracle, SlidingCounterOracle, SlidingLogOracle, SlidingWindowOracle,
@@ -275,7 +275,7 @@ proptest! {
         let mut inside = Vec::new();
         for (max, steps) in changes {
             let algorithm = Algorithm::Concurrency { max };
-            limit = limit.renumbered(&[algorithm], 10, START).expect("same kind").remove(0);
+            limit = limit.renumbered(&[algorithm], 10, START, OnChange::KeepUsed).expect("same kind").remove(0);
             oracle.change(max);
             for (permits, which) in steps {
                 let request = Request::at(0, permits);

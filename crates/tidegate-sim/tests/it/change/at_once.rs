@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use tidegate::{Algorithm, Ask, KeyHasher, ManualClock, Quota};
+use tidegate::{Algorithm, Ask, KeyHasher, ManualClock, OnChange, Quota};
 
 use super::{START, limiter};
 use crate::door::keyed;
@@ -54,7 +54,7 @@ fn new_numbers_hold_from_the_moment_they_are_set_also_where_keys_are_taken_over_
         let old = keyed(&fast, 100);
         assert!(old.check(key, START, &Ask::new(1_000)).0.is_allowed());
         let new = keyed(&slow, 100_000);
-        new.succeed(old.drain().expect("no gate"), START);
+        new.succeed(old.drain().expect("no gate"), START, OnChange::KeepUsed);
         let later = START.after(Duration::from_secs(1));
         let now = new.peek(key, later, &Ask::ONE);
         assert_eq!(now.remaining, passes, "{slow:?}");
@@ -84,7 +84,7 @@ fn a_key_with_an_override_keeps_it_when_the_store_is_made_for_more_keys() {
     let (old, new) = (both(10), both(100_000));
     let key = KeyHasher::with_keys(1, 2).hash("key");
     assert!(old[1].check(key, START, &Ask::new(9_000)).0.is_allowed());
-    new[0].succeed(old[0].drain().expect("no gate"), START);
+    new[0].succeed(old[0].drain().expect("no gate"), START, OnChange::KeepUsed);
     let later = START.after(Duration::from_secs(1));
     assert_eq!(new[1].peek(key, later, &Ask::ONE).remaining, 2_000);
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use tidegate::meter::{FixedWindow, SlidingLog, TokenBucket, Used};
-use tidegate::{Algorithm, Ask, KeyHasher, ManualClock, Meter, Quota, Timestamp};
+use tidegate::{Algorithm, Ask, KeyHasher, ManualClock, Meter, OnChange, Quota, Timestamp};
 use tidegate_sim::oracle::TokenBucketOracle;
 use tidegate_sim::strategy::{self, Act, Step, cases, log_uniform, scale};
 
@@ -147,7 +147,7 @@ fn all_keys_move_with_what_they_used() {
                 assert!(old.check(hasher.hash(&key), START, &ask).0.is_allowed());
             }
             let new = keyed(to, 100_000);
-            new.succeed(old.drain().expect("no gate"), START);
+            new.succeed(old.drain().expect("no gate"), START, OnChange::KeepUsed);
             // Some are asked before the rest has been taken over.
             let check = |key: u64| {
                 let now = new.peek(hasher.hash(&key), START, &Ask::ONE);

@@ -10,13 +10,23 @@ use super::{Keyed, Registered};
 use crate::Timestamp;
 use crate::key_hash::KeyHash;
 use crate::meter::{Meter, Used};
+use crate::on_change::{OnChange, limit_of};
 use crate::store::shard::Slot;
 use crate::sync::{Ordering, lock};
+
+/// What a key takes along from one store to another.
+#[derive(Clone, Copy, Debug)]
+pub struct Drained {
+    key: KeyHash,
+    used: Used,
+    /// The most that its limit lets through at once.
+    limit: u64,
+}
 
 /// A store whose usage another one takes over.
 pub trait Drain: Debug + Send + Sync {
     /// Takes out every key whose hash's lower half lies in `lo`, with what it has in use at `now`.
-    fn drain(&self, lo: RangeInclusive<u64>, now: Timestamp, out: &mut Vec<(KeyHash, Used)>);
+    fn drain(&self, lo: RangeInclusive<u64>, now: Timestamp, out: &mut Vec<Drained>);
 
     /// The store itself: one of the same kind can hand over its states as they are.
     fn as_any(&self) -> &dyn Any;
@@ -28,17 +38,26 @@ pub(super) struct Predecessor<M> {
     store: Arc<dyn Drain>,
     meter: Registered<M>,
     since: Timestamp,
+    on_change: OnChange,
 }
 
 impl<M: Meter> Keyed<M> {
     /// Takes over, key by key as they are asked for, what `old` has in use at `now`, under
     /// `meter`. For a store that nobody has asked yet; [`adopt_all`](Self::adopt_all) finishes it.
-    pub fn succeed(&self, old: Arc<dyn Drain>, meter: Registered<M>, now: Timestamp) {
+    /// `on_change` says what stays of it.
+    pub fn succeed(
+        &self,
+        old: Arc<dyn Drain>,
+        meter: Registered<M>,
+        now: Timestamp,
+        on_change: OnChange,
+    ) {
         let mut before = lock(&self.before);
         *before = Some(Predecessor {
             store: old,
             meter,
             since: now,
+            on_change,
         });
         for shard in &self.shards {
             lock(shard).adopted = false;
@@ -101,19 +120,27 @@ impl<M: Meter> Keyed<M> {
         now: Timestamp,
     ) -> Vec<Slot<M::State>> {
         let since = before.since.min(now);
-        let Predecessor { store, meter, .. } = before;
+        let Predecessor {
+            store,
+            meter,
+            on_change,
+            ..
+        } = before;
         if let Some(old) = store.as_any().downcast_ref::<Self>() {
             let mut slots = old.take_out(range, now);
             for slot in &mut slots {
                 old.with_meter(slot.meter(), |was| {
-                    self.put_under(slot, was, meter, since);
+                    self.put_under(slot, was, meter, since, *on_change);
                 });
             }
             return slots;
         }
         let mut keys = Vec::new();
         store.drain(range, since, &mut keys);
-        let slot = |(key, used)| Slot::new(key, meter.id, meter.meter.assume(used, since));
+        let slot = |Drained { key, used, limit }| {
+            let state = on_change.assume(used, limit, &meter.meter, since);
+            Slot::new(key, meter.id, state)
+        };
         keys.into_iter().map(slot).collect()
     }
 
@@ -125,13 +152,14 @@ impl<M: Meter> Keyed<M> {
         was: &M,
         meter: &Registered<M>,
         since: Timestamp,
+        on_change: OnChange,
     ) {
         let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(same) = meters.ids.get(was) {
             slot.set_meter(*same);
             return;
         }
-        was.migrate(&meter.meter, &mut slot.state, since);
+        on_change.migrate(was, &meter.meter, &mut slot.state, since);
         slot.set_meter(meter.id);
     }
 
@@ -163,10 +191,13 @@ impl<M: Meter> Keyed<M> {
 }
 
 impl<M: Meter> Drain for Keyed<M> {
-    fn drain(&self, lo: RangeInclusive<u64>, now: Timestamp, out: &mut Vec<(KeyHash, Used)>) {
+    fn drain(&self, lo: RangeInclusive<u64>, now: Timestamp, out: &mut Vec<Drained>) {
         for slot in self.take_out(lo, now) {
-            let used = self.with_meter(slot.meter(), |meter| meter.used(&slot.state, now));
-            out.push((slot.hash(), used));
+            out.push(self.with_meter(slot.meter(), |meter| Drained {
+                key: slot.hash(),
+                used: meter.used(&slot.state, now),
+                limit: limit_of(meter, now),
+            }));
         }
     }
 

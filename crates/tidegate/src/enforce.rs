@@ -118,8 +118,9 @@ pub trait Enforce: Debug + Send + Sync {
 /// A limit of many keys whose numbers can change.
 pub trait EnforceKeyed: Enforce {
     /// The same keys under other numbers, one for each of `algorithms`: `on_change` says what
-    /// stays, and the numbers hold from `now` on. `None` where their states are of another kind, or the
-    /// store was made for many more or fewer keys: another has to [succeed](Self::succeed) it.
+    /// stays, and the numbers hold from `now` on. `None` where their states are of another kind,
+    /// or the store was made for many more or fewer keys: another has to
+    /// [succeed](Self::succeed) it.
     fn renumbered(
         &self,
         algorithms: &[Algorithm],

@@ -154,7 +154,8 @@ impl Used {
         whole * per_permit as u128 + surely.div_ceil(1 << 64)
     }
 
-    /// `numerator / denominator` of it, rounded up; all of it where the denominator is 0. Saturates.
+    /// `numerator / denominator` of it, rounded up; all of it where the denominator is 0.
+    /// Saturates.
     pub(crate) const fn times(self, numerator: u64, denominator: u64) -> Self {
         if denominator == 0 {
             return self;

@@ -11,15 +11,15 @@
 //! one, else the one that gives away fewest permits, never one that holds a guard.
 
 mod lines;
+mod meters;
 mod overflow;
 mod room;
 mod stats;
 mod succession;
 
-use std::collections::HashMap;
-use std::sync::PoisonError;
-
 pub(super) use self::lines::{Entry, Lines};
+use self::meters::Meters;
+pub use self::meters::{Era, Registered};
 pub(super) use self::overflow::Overflow;
 use self::room::Room;
 use self::stats::Counts;
@@ -27,11 +27,10 @@ pub use self::stats::StoreStats;
 use self::succession::Predecessor;
 pub use self::succession::{Drain, Drained};
 use super::one_key::peek;
-use super::shard::{METER_BITS, Shard, Slot};
+use super::shard::{Shard, Slot};
 use crate::enforce::{Receipt, StoreId};
 use crate::key_hash::KeyHash;
 use crate::meter::{Meter, Plan, State};
-use crate::on_change::OnChange;
 use crate::queue::wake;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, RwLock, lock};
 use crate::{Ask, Decision, Timestamp};
@@ -41,29 +40,6 @@ pub const MAX_KEYS: usize = 1 << 30;
 /// Keys of a shard when the store is full.
 const KEYS_PER_SHARD: usize = 1024;
 const MAX_SHARDS: usize = 1 << 16;
-
-/// A meter that a store knows, with the number by which its entries name it.
-#[derive(Clone, Debug)]
-pub struct Registered<M> {
-    meter: M,
-    id: u32,
-    era: Era,
-}
-
-/// From when on numbers hold: those that are registered together replace all before them.
-#[derive(Clone, Copy, Debug)]
-pub struct Era {
-    number: u64,
-    since: Timestamp,
-    on_change: OnChange,
-}
-
-impl<M> Registered<M> {
-    /// The meter.
-    pub const fn meter(&self) -> &M {
-        &self.meter
-    }
-}
 
 /// States of many keys under meters of one type.
 #[derive(Debug)]
@@ -81,22 +57,6 @@ pub struct Keyed<M: Meter> {
     adopting: AtomicBool,
 }
 
-#[derive(Debug)]
-struct Meters<M> {
-    by_id: Vec<Known<M>>,
-    ids: HashMap<M, u32>,
-    eras: u64,
-    /// The last era that began with every key as good as new.
-    last_reset: u64,
-}
-
-#[derive(Debug)]
-struct Known<M> {
-    meter: M,
-    /// When it was last registered.
-    era: Era,
-}
-
 fn shards_for(max_keys: usize) -> usize {
     (max_keys.clamp(1, MAX_KEYS) / KEYS_PER_SHARD)
         .next_power_of_two()
@@ -111,12 +71,7 @@ impl<M: Meter> Keyed<M> {
         Self {
             id: StoreId::next(),
             shards: shards.map(|_| Mutex::new(Shard::new())).collect(),
-            meters: RwLock::new(Meters {
-                by_id: Vec::new(),
-                ids: HashMap::new(),
-                eras: 0,
-                last_reset: 0,
-            }),
+            meters: RwLock::new(Meters::default()),
             len: AtomicUsize::new(0),
             max_keys: AtomicUsize::new(max_keys),
             counts: Counts::default(),
@@ -128,47 +83,6 @@ impl<M: Meter> Keyed<M> {
     /// This store's number: the order in which locks are taken where several are.
     pub const fn id(&self) -> StoreId {
         self.id
-    }
-
-    /// Begins anew at `now`: meters that are registered for this era replace those before, and
-    /// `on_change` says what stays of what keys have used.
-    pub fn begin(&self, now: Timestamp, on_change: OnChange) -> Era {
-        let mut meters = self.meters.write().unwrap_or_else(PoisonError::into_inner);
-        meters.eras += 1;
-        if on_change == OnChange::Reset {
-            meters.last_reset = meters.eras;
-        }
-        Era {
-            number: meters.eras,
-            since: now,
-            on_change,
-        }
-    }
-
-    /// Makes a meter known. `None` when the store has known 2^24 different ones: a new store then
-    /// has to take this one's place.
-    pub fn register(&self, meter: M, era: Era) -> Option<Registered<M>> {
-        let mut meters = self.meters.write().unwrap_or_else(PoisonError::into_inner);
-        let known = meters.ids.get(&meter).copied();
-        // A key of numbers that come back after others has changed twice.
-        let known = known.filter(|id| {
-            let last = meters.by_id[*id as usize].era.number;
-            era.on_change == OnChange::KeepUsed || last + 1 >= era.number
-        });
-        let id = known.or_else(|| {
-            let id = u32::try_from(meters.by_id.len()).ok();
-            id.filter(|id| *id < 1 << METER_BITS)
-        })?;
-        let entry = Known {
-            meter: meter.clone(),
-            era,
-        };
-        match meters.by_id.get_mut(id as usize) {
-            Some(before) => *before = entry,
-            None => meters.by_id.push(entry),
-        }
-        meters.ids.insert(meter.clone(), id);
-        Some(Registered { meter, id, era })
     }
 
     /// Changes the bound. Lowered below what is there, it is reached as new keys come.
@@ -379,41 +293,6 @@ impl<M: Meter> Keyed<M> {
 
     fn index_of(&self, key: KeyHash) -> usize {
         ((u128::from(key.lo) * self.shards.len() as u128) >> 64) as usize
-    }
-
-    fn with_meter<R>(&self, id: u32, f: impl FnOnce(&M) -> R) -> R {
-        let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
-        f(&meters.by_id[id as usize].meter)
-    }
-
-    /// Brings a state under this meter's numbers.
-    #[inline]
-    fn bring_up(&self, slot: &mut Slot<M::State>, meter: &Registered<M>, now: Timestamp) {
-        if slot.meter() != meter.id {
-            self.migrate(slot, meter, now);
-        }
-    }
-
-    /// Where the old numbers were replaced, they hold until then and no longer, whenever the key
-    /// is next asked. Where both hold (a key moves from a limit to its override), until now.
-    #[cold]
-    fn migrate(&self, slot: &mut Slot<M::State>, meter: &Registered<M>, now: Timestamp) {
-        let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
-        let old = &meters.by_id[slot.meter() as usize];
-        let at = if old.era.number < meter.era.number {
-            meter.era.since.min(now)
-        } else {
-            now
-        };
-        let on_change = if old.era.number >= meter.era.number {
-            OnChange::KeepUsed
-        } else if old.era.number < meters.last_reset && meters.last_reset <= meter.era.number {
-            OnChange::Reset
-        } else {
-            meter.era.on_change
-        };
-        on_change.migrate(&old.meter, &meter.meter, &mut slot.state, at);
-        slot.set_meter(meter.id);
     }
 
     fn at_stake(&self, slot: &Slot<M::State>, now: Timestamp) -> Option<u64> {

@@ -275,7 +275,8 @@ proptest! {
         let mut inside = Vec::new();
         for (max, steps) in changes {
             let algorithm = Algorithm::Concurrency { max };
-            limit = limit.renumbered(&[algorithm], 10, START, OnChange::KeepUsed).expect("same kind").remove(0);
+            let renumbered = limit.renumbered(&[algorithm], 10, START, OnChange::KeepUsed);
+            limit = renumbered.expect("same kind").remove(0);
             oracle.change(max);
             for (permits, which) in steps {
                 let request = Request::at(0, permits);

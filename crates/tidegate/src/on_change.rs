@@ -18,9 +18,9 @@ use crate::{Ask, Timestamp};
 ///
 /// All but the first are Bucket4j's, as its `TokensInheritanceStrategy` has them (`AS_IS`,
 /// `PROPORTIONALLY`, `ADDITIVE`, `RESET`). Usage is exact to 2^-64 of a permit; what is lost is
-/// rounded up. A key of which nothing is in use is a new one, before and after, whether it is remembered
-/// or not. Changes that follow each other before a key is next asked count as one: a reset among
-/// them is one, else the last says what stays.
+/// rounded up. A key of which nothing is in use is a new one, before and after, whether it is
+/// remembered or not. Changes that follow each other before a key is next asked count as one: a
+/// reset among them is one, else the last says what stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnChange {
     /// What was used stays used, also where that is more than there is now.

@@ -1,6 +1,7 @@
 //! Policies that change while requests come.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use tidegate::{Algorithm, OnChange, Quota, QuotaError};
@@ -183,48 +184,59 @@ fn a_refused_policy_leaves_the_old_one() {
 // shows: F4
 #[test]
 fn decisions_of_two_policies_do_not_wait_for_each_other_in_a_circle() {
-    // Three limits in each order of their stores' ids; the middle one changes its kind with each
-    // reload, so that its new store takes the old one over while both policies are asked.
-    let window = Duration::from_hours(1);
-    let kinds = [
-        Algorithm::FixedWindow {
-            permits: 1 << 30,
-            window,
-        },
-        bucket(Quota::per_second(1_000_000).burst(1 << 30)),
-    ];
-    let limits = |kind| {
-        let open = bucket(Quota::per_second(1_000_000).burst(1 << 30));
+    // With each reload another of two limits changes its kind. Its new store is made after that of
+    // the other limit and takes over one made before it, while both policies are asked.
+    let closing = Algorithm::FixedWindow {
+        permits: 1 << 30,
+        window: Duration::from_hours(1),
+    };
+    let kinds = [bucket(Quota::per_second(1_000_000).burst(1 << 30)), closing];
+    let limits = move |n: usize| {
         vec![
-            rule("a", open, user()),
-            rule("b", kind, user()),
-            rule("c", open, user()),
+            rule("first", kinds[n / 2 % 2], user()),
+            rule("second", kinds[n.div_ceil(2) % 2], user()),
         ]
     };
-    let (node, _) = node(limits(kinds[0]));
-    let stop = AtomicBool::new(false);
-    let decided = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                // Each decides at least once, also where it starts after the last reload.
-                loop {
-                    let snapshot = node.snapshot();
-                    for name in ["u1", "u2", "u3", "u4"] {
-                        assert!(decide(&node, &snapshot, &Sent::by(name)).is_allowed());
-                        decided.fetch_add(1, Ordering::Relaxed);
-                    }
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
+    let (node, _) = node(limits(0));
+    let stop = Arc::new(AtomicBool::new(false));
+    let decided = Arc::new(AtomicU64::new(0));
+    let decide_on = || {
+        let (node, stop, decided) = (Arc::clone(&node), Arc::clone(&stop), Arc::clone(&decided));
+        move || {
+            while !stop.load(Ordering::Relaxed) {
+                // For a while, so that others have the next policy already.
+                let snapshot = node.snapshot();
+                for _ in 0..100 {
+                    assert!(decide(&node, &snapshot, &Sent::by("u")).is_allowed());
+                    decided.fetch_add(1, Ordering::Relaxed);
                 }
-            });
+            }
         }
+    };
+    // Not scoped: who waits in a circle is never joined.
+    let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(decide_on())).collect();
+    let (send, done) = mpsc::channel();
+    let (reloaded, seen) = (Arc::clone(&node), Arc::clone(&decided));
+    std::thread::spawn(move || {
         for n in 1..=300 {
-            node.reload(policy(limits(kinds[n % 2]))).unwrap();
+            let before = seen.load(Ordering::Relaxed);
+            reloaded.reload(policy(limits(n))).unwrap();
+            while seen.load(Ordering::Relaxed) == before {
+                std::thread::yield_now();
+            }
         }
-        stop.store(true, Ordering::Relaxed);
+        send.send(()).unwrap();
     });
-    assert!(decided.load(Ordering::Relaxed) > 0);
+    let waited = done.recv_timeout(Duration::from_mins(1));
+    assert_eq!(waited, Ok(()), "decisions wait for each other");
+    stop.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    // No decision was lost on the way from policy to policy, nor counted twice.
+    for limit in node.snapshot().limits() {
+        let counted = limit.counts().get(Outcome::Allowed);
+        assert_eq!(counted, decided.load(Ordering::Relaxed), "{}", limit.name());
+    }
     assert_eq!(node.status().reloads, 300);
 }

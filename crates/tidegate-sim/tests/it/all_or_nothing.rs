@@ -8,9 +8,9 @@ use std::thread;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use tidegate::{
-    Algorithm, Ask, Asked, CheckAllError, ConcurrencyLimiter, Enforcer, KeyHash, KeyHasher,
-    KeyedLimiter, Limiter, MAX_LIMITS_PER_CHECK, ManualClock, Quota, Receipt, Retry, Timestamp,
-    check_all, check_all_with_receipts,
+    Algorithm, Ask, Asked, CheckAllError, ConcurrencyLimiter, Enforce, Enforcer, KeyHash,
+    KeyHasher, KeyedLimiter, Limiter, MAX_LIMITS_PER_CHECK, ManualClock, Quota, Receipt, Retry,
+    Timestamp, check_all, check_all_with_receipts,
 };
 use tidegate_sim::oracle::{Oracle, Request, Ticket, oracle_of};
 use tidegate_sim::strategy::{self, Allowed, Step, cases, scale};
@@ -207,7 +207,10 @@ fn checks_that_cannot_be_decided_take_nothing() {
     let a = limiter(Quota::per_day(10));
     let b = limiter(Quota::per_day(10));
     let twice = check_all(&[a.ask(1), b.ask(1), a.ask(1)], START);
-    assert_eq!(twice.err(), Some(CheckAllError::SameLimit(0, 2)));
+    let error = twice.err();
+    assert_eq!(error, Some(CheckAllError::SameLimit(0, 2)));
+    let same = error.map(|error| error.to_string()).unwrap_or_default();
+    assert!(same.starts_with("limits 0 and 2 of one check"), "{same}");
     let many: Vec<_> = (0..=MAX_LIMITS_PER_CHECK)
         .map(|_| limiter(Quota::per_day(10)))
         .collect();
@@ -221,6 +224,27 @@ fn checks_that_cannot_be_decided_take_nothing() {
     assert!(most.is_allowed());
     let none = check_all(&[], START).expect("no limits");
     assert!(none.is_allowed() && none.told().is_none());
+}
+
+// shows: A6, F4 (a store that is taken over little by little)
+#[test]
+fn a_check_of_several_knows_what_a_store_has_yet_to_take_over() {
+    let quota = Quota::per_day(10);
+    let window = Algorithm::FixedWindow {
+        permits: 10,
+        window: Duration::from_hours(24),
+    };
+    let key = hash("key");
+    let (old, new) = (keyed(&quota.into(), 100), keyed(&window, 100));
+    assert!(old.check(key, START, &Ask::new(7)).0.is_allowed());
+    new.succeed(old.drain().expect("no gate"), START);
+    let other = limiter(quota);
+    let limit: &dyn Enforce = &*new;
+    let ask = Ask::new(4);
+    let asks = [Asked { limit, key, ask }, other.ask(1)];
+    let checked = check_all(&asks, START).expect("two limits");
+    assert!(!checked.is_allowed(), "seven of ten are used");
+    assert_eq!(other.peek(&Ask::ONE).remaining, 10);
 }
 
 // shows: A6

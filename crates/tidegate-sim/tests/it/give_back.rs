@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proptest::prelude::*;
 use tidegate::{
-    Algorithm, Ask, ConcurrencyLimiter, KeyHash, KeyHasher, KeyedConcurrencyLimiter, KeyedLimiter,
-    Limiter, ManualClock, Quota, Timestamp, check_all,
+    Algorithm, Ask, Asked, ConcurrencyLimiter, Enforce, KeyHash, KeyHasher,
+    KeyedConcurrencyLimiter, KeyedLimiter, Limiter, ManualClock, Quota, Timestamp, check_all,
 };
 use tidegate_sim::strategy::{self, cases};
 
@@ -185,4 +185,18 @@ fn a_check_of_several_gives_places_back_when_dropped_and_permits_only_when_asked
         (gate.peek(1).remaining, rate.peek(Ask::ONE).remaining),
         (1, 1)
     );
+}
+
+// shows: A2 (refusing), A6
+#[test]
+fn a_check_of_several_gives_the_places_of_a_key_back_when_dropped() {
+    let slots = keyed(&Algorithm::Concurrency { max: 1 }, 10);
+    let limit: &dyn Enforce = &*slots;
+    let (key, ask) = (hash("key"), Ask::ONE);
+    for _ in 0..2 {
+        let checked = check_all(&[Asked { limit, key, ask }], START).expect("one limit");
+        assert!(checked.is_allowed());
+        assert_eq!(slots.peek(key, START, &ask).remaining, 0);
+    }
+    assert_eq!(slots.peek(key, START, &ask).remaining, 1);
 }

@@ -187,6 +187,35 @@ fn a_check_of_several_gives_places_back_when_dropped_and_permits_only_when_asked
     );
 }
 
+proptest! {
+    #![proptest_config(cases(200))]
+
+    // proves: A7 (reset)
+    #[test]
+    fn a_key_that_was_reset_is_as_good_as_new(
+        algorithm in strategy::rate_limit(),
+        start in strategy::start(),
+        permits in prop::collection::vec(0..10_u64, 1..5),
+        wait in 0..2_000_000_000_u64,
+    ) {
+        let clock = ManualClock::new(start);
+        let one = || Limiter::with_clock(algorithm, clock.clone()).expect("valid");
+        let many = || KeyedLimiter::builder(algorithm).clock(clock.clone()).build().expect("valid");
+        let (limiter, keys) = (one(), many());
+        for permits in permits {
+            let ask = Ask::new(permits).within(Duration::from_nanos(wait));
+            let _ = (limiter.check_ask(&ask), keys.check_ask("a", &ask), keys.check_ask("b", &ask));
+            clock.advance(Duration::from_nanos(wait / 7));
+        }
+        let others = keys.peek("b", &Ask::ONE);
+        limiter.reset();
+        keys.reset("a");
+        prop_assert_eq!(limiter.peek(&Ask::ONE), one().peek(&Ask::ONE));
+        prop_assert_eq!(keys.peek("a", &Ask::ONE), many().peek("a", &Ask::ONE));
+        prop_assert_eq!(keys.peek("b", &Ask::ONE), others);
+    }
+}
+
 // shows: A2 (refusing), A6
 #[test]
 fn a_check_of_several_gives_the_places_of_a_key_back_when_dropped() {

@@ -207,16 +207,17 @@ fn checks_that_cannot_be_decided_take_nothing() {
     let a = limiter(Quota::per_day(10));
     let b = limiter(Quota::per_day(10));
     let twice = check_all(&[a.ask(1), b.ask(1), a.ask(1)], START);
-    let error = twice.err();
-    assert_eq!(error, Some(CheckAllError::SameLimit(0, 2)));
-    let same = error.map(|error| error.to_string()).unwrap_or_default();
-    assert!(same.starts_with("limits 0 and 2 of one check"), "{same}");
+    let twice = twice.expect_err("one limit twice");
+    assert_eq!(twice, CheckAllError::SameLimit(0, 2));
+    let told = twice.to_string();
+    assert!(told.starts_with("limits 0 and 2 of one check"), "{told}");
     let many: Vec<_> = (0..=MAX_LIMITS_PER_CHECK)
         .map(|_| limiter(Quota::per_day(10)))
         .collect();
     let asks: Vec<_> = many.iter().map(|limit| limit.ask(1)).collect();
-    let too_many = check_all(&asks, START).err();
-    assert_eq!(too_many, Some(CheckAllError::TooMany(asks.len())));
+    let too_many = check_all(&asks, START).expect_err("one too many");
+    assert_eq!(too_many, CheckAllError::TooMany(asks.len()));
+    assert_eq!(too_many.to_string(), "33 limits in one check: at most 32");
     for limit in many.iter().chain([&a, &b]) {
         assert_eq!(limit.peek(Ask::ONE).remaining, 10);
     }

@@ -29,6 +29,8 @@ enum Op {
     /// One who waits, by its place among them.
     GiveUp(usize),
     SetMax(u64),
+    /// Wants to know when nobody is inside.
+    Drain,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -40,6 +42,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => any::<usize>().prop_map(Op::Leave),
         2 => any::<usize>().prop_map(Op::GiveUp),
         1 => (0..7_u64).prop_map(Op::SetMax),
+        1 => Just(Op::Drain),
     ]
 }
 
@@ -151,6 +154,14 @@ impl Gate {
         }
     }
 
+    /// How many are inside, and when nobody is: of a limit that can say so.
+    fn one(&self) -> Option<&ConcurrencyLimiter> {
+        match self {
+            Self::One(limit) => Some(limit),
+            Self::Keyed(_) => None,
+        }
+    }
+
     fn set_max(&self, max: u64) {
         match self {
             Self::One(limit) => limit.set_max(max),
@@ -174,6 +185,27 @@ impl<'a> Waits<'a> {
     }
 }
 
+/// Somebody who waits until nobody is inside.
+struct Empties<'a> {
+    future: Pin<Box<dyn Future<Output = ()> + 'a>>,
+    bell: Arc<Bell>,
+}
+
+impl<'a> Empties<'a> {
+    fn new(limit: &'a ConcurrencyLimiter) -> Self {
+        Self {
+            future: Box::pin(limit.drained()),
+            bell: Arc::default(),
+        }
+    }
+
+    fn is_ready(&mut self) -> bool {
+        let waker = Waker::from(Arc::clone(&self.bell));
+        let mut context = Context::from_waker(&waker);
+        self.future.as_mut().poll(&mut context).is_ready()
+    }
+}
+
 fn agrees_with_the_model(gate: &Gate, max: u64, ops: &[Op]) -> Result<(), TestCaseError> {
     let mut model = Model {
         max,
@@ -181,6 +213,7 @@ fn agrees_with_the_model(gate: &Gate, max: u64, ops: &[Op]) -> Result<(), TestCa
     };
     let mut inside: Vec<(u64, Option<Permit<'_>>)> = Vec::new();
     let mut waiting: Vec<Waits<'_>> = Vec::new();
+    let mut empties: Vec<Empties<'_>> = Vec::new();
     for (number, op) in ops.iter().enumerate() {
         match *op {
             Op::Try(permits) => {
@@ -220,6 +253,13 @@ fn agrees_with_the_model(gate: &Gate, max: u64, ops: &[Op]) -> Result<(), TestCa
                 gate.set_max(max);
                 model.max = max;
             }
+            Op::Drain => {
+                if let Some(mut one) = gate.one().map(Empties::new) {
+                    let is_empty = one.is_ready();
+                    prop_assert_eq!(is_empty, model.inside == 0);
+                    empties.extend((!is_empty).then_some(one));
+                }
+            }
             Op::Leave(_) | Op::GiveUp(_) => {}
         }
         model.serve();
@@ -237,6 +277,21 @@ fn agrees_with_the_model(gate: &Gate, max: u64, ops: &[Op]) -> Result<(), TestCa
         model.told.sort_unstable_by_key(|(number, _)| *number);
         prop_assert_eq!(&told, &model.told, "after {:?}", op);
         model.told.clear();
+        let (is_empty, mut still) = (model.inside == 0, Vec::new());
+        for mut one in empties.extract_if(.., |one| one.bell.0.swap(false, Ordering::SeqCst)) {
+            // It may have been empty for a moment only: then it goes on waiting.
+            prop_assert_eq!(one.is_ready(), is_empty);
+            still.extend((!is_empty).then_some(one));
+        }
+        prop_assert!(
+            !is_empty || empties.is_empty(),
+            "nobody is inside, and not all were told"
+        );
+        empties.append(&mut still);
+        prop_assert!(
+            gate.one()
+                .is_none_or(|limit| limit.in_use() == model.inside)
+        );
         let (peek, _) = gate.try_acquire(0);
         let free = model.max.saturating_sub(model.inside);
         prop_assert_eq!(peek.remaining, if model.line.is_empty() { free } else { 0 });

@@ -152,6 +152,11 @@ impl Advertised {
             }
             Algorithm::SentinelWarmUp { count, .. }
             | Algorithm::SentinelWarmUpQueue { count, .. } => (count, Some(Duration::from_secs(1))),
+            Algorithm::RedisCell {
+                count,
+                period_seconds,
+                ..
+            } => (count, Some(Duration::from_secs(period_seconds))),
             Algorithm::Concurrency { max } => (max, None),
             _ => return None,
         };

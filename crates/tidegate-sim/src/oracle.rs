@@ -10,6 +10,7 @@ mod concurrency;
 mod fixed_window;
 mod interval_bucket;
 mod nginx;
+mod redis_cell;
 mod sentinel_warm_up_queue;
 mod sliding_counter;
 mod sliding_log;
@@ -27,6 +28,7 @@ pub use self::concurrency::ConcurrencyOracle;
 pub use self::fixed_window::FixedWindowOracle;
 pub use self::interval_bucket::IntervalBucketOracle;
 pub use self::nginx::NginxOracle;
+pub use self::redis_cell::RedisCellOracle;
 pub use self::sentinel_warm_up_queue::SentinelWarmUpQueueOracle;
 pub use self::sliding_counter::SlidingCounterOracle;
 pub use self::sliding_log::SlidingLogOracle;
@@ -117,6 +119,11 @@ pub fn oracle_of(algorithm: &Algorithm, start: u64) -> Box<dyn Oracle> {
             burst,
             delay,
         } => Box::new(NginxOracle::new(requests, per_minute, burst, delay)),
+        Algorithm::RedisCell {
+            max_burst,
+            count,
+            period_seconds,
+        } => Box::new(RedisCellOracle::new(max_burst, count, period_seconds)),
         Algorithm::SentinelWarmUpQueue {
             count,
             warm_up_seconds,

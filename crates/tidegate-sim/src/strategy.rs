@@ -218,10 +218,15 @@ pub fn scale(algorithm: &Algorithm) -> (u64, u64) {
             requests,
             Duration::from_secs(if per_minute { 60 } else { 1 }),
         ),
+        Algorithm::RedisCell {
+            count,
+            period_seconds,
+            ..
+        } => (count, Duration::from_secs(period_seconds)),
         Algorithm::SentinelWarmUpQueue { count, .. } => (count, Duration::from_secs(1)),
         _ => (1, Duration::from_secs(1)),
     };
-    let span = span.as_nanos() as u64;
+    let span = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     ((span / permits.max(1)).max(1), span)
 }
 

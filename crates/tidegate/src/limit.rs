@@ -99,6 +99,15 @@ pub enum Algorithm {
         /// How many times slower a cold limit is.
         cold_factor: u32,
     },
+    /// redis-cell's `CL.THROTTLE`: a token bucket of [`Quota::redis_cell`].
+    RedisCell {
+        /// What may come at once beyond the first.
+        max_burst: u64,
+        /// Permits of a period.
+        count: u64,
+        /// The period.
+        period_seconds: u64,
+    },
     /// Guava's smooth bursty: stored permits, pay later. See
     /// [`SmoothBursty`](crate::meter::SmoothBursty).
     SmoothBursty {
@@ -202,6 +211,12 @@ impl Algorithm {
                 permits: most,
                 window,
             } => of(&Quota::new(*most, *window), true),
+            Self::RedisCell {
+                max_burst,
+                count,
+                period_seconds,
+            } => Quota::redis_cell(*max_burst, *count, *period_seconds)
+                .map_or(Duration::MAX, |quota| of(&quota, false)),
             _ => Duration::MAX,
         }
     }

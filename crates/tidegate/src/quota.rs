@@ -70,6 +70,32 @@ impl Quota {
         Self::new(1, period)
     }
 
+    /// The quota of redis-cell's `CL.THROTTLE key max_burst count period_seconds`: a burst of
+    /// `max_burst + 1`, and one permit each `period / count`, cut to whole nanoseconds as
+    /// redis-cell does (a quotient of two doubles, truncated). All other quotas are exact.
+    ///
+    /// # Errors
+    /// [`QuotaError::NoInterval`] where count or period is 0, or a permit would take less than a
+    /// nanosecond; [`QuotaError::TooManyPermits`] and [`QuotaError::PeriodTooLong`] as
+    /// [`rate`](Self::rate) has it.
+    pub fn redis_cell(max_burst: u64, count: u64, period_seconds: u64) -> Result<Self, QuotaError> {
+        if max_burst >= Self::MAX_PERMITS {
+            return Err(QuotaError::TooManyPermits(max_burst.saturating_add(1)));
+        }
+        if count == 0 {
+            return Err(QuotaError::NoInterval);
+        }
+        let period = u128::from(period_seconds) * 1_000_000_000;
+        #[expect(clippy::cast_sign_loss, reason = "neither is below 0")]
+        let interval = (period as f64 / count as f64) as u64;
+        if interval == 0 {
+            return Err(QuotaError::NoInterval);
+        }
+        let quota = Self::one_per(Duration::from_nanos(interval)).burst(max_burst + 1);
+        quota.rate()?;
+        Ok(quota)
+    }
+
     /// The same rate with another burst (which includes the first request).
     #[must_use]
     pub const fn burst(self, burst: u64) -> Self {
@@ -205,6 +231,8 @@ pub enum QuotaError {
         /// The most that there is.
         burst: u64,
     },
+    /// redis-cell has no rate of 0, and none at which a permit takes less than a nanosecond.
+    NoInterval,
     /// nginx cuts rates to thousandths of a request per second, and this one to none.
     RateCutToNothing,
     /// A cold factor outside 2 to [`crate::meter::SmoothWarmUp::MAX_COLD_FACTOR`].
@@ -259,6 +287,10 @@ impl fmt::Display for QuotaError {
                     "{initial} initial permits are more than the burst of {burst}"
                 )
             }
+            Self::NoInterval => f.write_str(
+                "redis-cell has no such rate: count and period are above 0, and a permit takes at \
+                 least a nanosecond",
+            ),
             Self::RateCutToNothing => f.write_str(
                 "nginx counts in thousandths of a request per second: this rate is none",
             ),
@@ -304,6 +336,40 @@ mod tests {
         assert_eq!(rate(Quota::per_second(3_000_000)), (3, 1_000));
         assert_eq!(rate(Quota::per_month(1)), (1, 2_592_000_000_000_000));
         assert_eq!(rate(Quota::per_second(0)), (0, 1));
+    }
+
+    #[test]
+    fn redis_cells_interval_is_cut_to_whole_nanoseconds() {
+        let of = |max_burst, count, period| {
+            let quota = Quota::redis_cell(max_burst, count, period)?;
+            Ok((quota.period().as_nanos(), quota.burst_permits()))
+        };
+        assert_eq!(of(15, 30, 60), Ok((2_000_000_000, 16)));
+        assert_eq!(of(0, 3, 1), Ok((333_333_333, 1)));
+        assert_eq!(of(5_999, 6_000, 1), Ok((166_666, 6_000)));
+        assert_eq!(of(0, 1_000_000_000, 1), Ok((1, 1)));
+        assert_eq!(of(0, 2_000_000_000, 3), Ok((1, 1)));
+        // A double has 53 bits: 11 per 145 days are one each 1,138,909,090,909,090.9 ns.
+        assert_eq!(of(0, 11, 12_528_000), Ok((1_138_909_090_909_091, 1)));
+        // Longer than any period of ours, and yet a permit each four days.
+        assert_eq!(of(0, 1_000, 345_600_000), Ok((345_600_000_000_000, 1)));
+        for (count, period) in [(0, 1), (1, 0), (0, 0), (1_000_000_001, 1), (u64::MAX, 18)] {
+            assert_eq!(of(0, count, period), Err(QuotaError::NoInterval));
+        }
+        let most = Quota::MAX_PERMITS;
+        assert_eq!(of(most - 1, 1, 1), Ok((1_000_000_000, most)));
+        for max_burst in [most, u64::MAX] {
+            assert!(matches!(
+                of(max_burst, 1, 1),
+                Err(QuotaError::TooManyPermits(_))
+            ));
+        }
+        for period in [34_560_001, u64::MAX] {
+            assert!(matches!(
+                of(0, 1, period),
+                Err(QuotaError::PeriodTooLong(_))
+            ));
+        }
     }
 
     #[test]

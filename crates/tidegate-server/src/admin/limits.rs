@@ -101,6 +101,14 @@ fn algorithm(algorithm: &Algorithm) -> Value {
             let warm = with(warm, "cold_factor", cold_factor);
             with(warm, "max_debt_ns", nanos(max_debt))
         }
+        Algorithm::Concurrency { max } => json!({ "kind": "concurrency", "max": max }),
+        ref dialect => self::dialect(dialect),
+    }
+}
+
+/// The algorithms of other systems, in their words.
+fn dialect(algorithm: &Algorithm) -> Value {
+    match *algorithm {
         Algorithm::Nginx {
             requests,
             per_minute,
@@ -128,7 +136,16 @@ fn algorithm(algorithm: &Algorithm) -> Value {
             warm_up_seconds,
             cold_factor,
         ),
-        Algorithm::Concurrency { max } => json!({ "kind": "concurrency", "max": max }),
+        Algorithm::RedisCell {
+            max_burst,
+            count,
+            period_seconds,
+        } => json!({
+            "kind": "redis_cell",
+            "max_burst": max_burst,
+            "count": count,
+            "period_seconds": period_seconds,
+        }),
         _ => json!({ "kind": "other" }),
     }
 }

@@ -131,6 +131,21 @@ pub fn sentinel_warm_up_queue() -> BoxedStrategy<Algorithm> {
         .boxed()
 }
 
+/// redis-cell's `CL.THROTTLE`.
+pub fn redis_cell() -> BoxedStrategy<Algorithm> {
+    let max_burst = prop_oneof![3 => 0..=20_u64, 1 => 0..Quota::MAX_PERMITS];
+    let count = prop_oneof![3 => 1..=100_u64, 1 => log_uniform(Quota::MAX_PERMITS)];
+    let period = prop_oneof![3 => 1..=3_600_u64, 1 => log_uniform(1 << 40)];
+    (max_burst, count, period)
+        .prop_map(|(max_burst, count, period_seconds)| Algorithm::RedisCell {
+            max_burst,
+            count,
+            period_seconds,
+        })
+        .prop_filter("an interval", |algorithm| algorithm.validate().is_ok())
+        .boxed()
+}
+
 /// A sliding log.
 pub fn sliding_log() -> BoxedStrategy<Algorithm> {
     (log_uniform(1 << 24), duration(Quota::MAX_PERIOD))
@@ -196,6 +211,7 @@ pub fn exact() -> BoxedStrategy<Algorithm> {
         1 => sliding_counter(),
         1 => nginx(),
         1 => sentinel_warm_up_queue(),
+        1 => redis_cell(),
     ]
     .boxed()
 }

@@ -307,6 +307,28 @@ proptest! {
         })?;
     }
 
+    // proves: B4 (redis-cell), A7 (cost and peek and give back)
+    #[test]
+    fn redis_cell_is_redis_cells_nanosecond_by_nanosecond(
+        run in run(strategy::redis_cell(), 60, WAITS_AND_GIVES_BACK),
+    ) {
+        run.agrees()?;
+    }
+
+    // proves: B4 (redis-cell)
+    #[test]
+    fn redis_cell_passes_its_burst_and_one_each_interval(
+        run in run(strategy::redis_cell(), 60, GIVES_BACK),
+    ) {
+        let Algorithm::RedisCell { max_burst, count, period_seconds } = run.algorithm else {
+            unreachable!()
+        };
+        let interval = (period_seconds as f64 * 1e9 / count as f64) as i128;
+        run.keeps_within(|length| {
+            ((i128::from(max_burst) + 1) * interval + i128::from(length), interval)
+        })?;
+    }
+
     // proves: B7 (warm-up and queueing), A7 (cost and peek and give back)
     #[test]
     fn sentinel_warm_up_queue_is_sentinels_and_exact(

@@ -7,8 +7,8 @@ use tidegate::meter::{
     SlidingLog, SlidingWindow, SmoothBursty, SmoothWarmUp, Taken, TokenBucket,
 };
 use tidegate::{
-    Algorithm, Ask, Decision, Enforcer, KeyHash, KeyHasher, Limiter, ManualClock, Meter, Receipt,
-    Timestamp, enforcers,
+    Algorithm, Ask, Decision, Enforcer, KeyHash, KeyHasher, Limiter, ManualClock, Meter, Quota,
+    Receipt, Timestamp, enforcers,
 };
 
 /// One limit with one key.
@@ -72,6 +72,14 @@ fn pure(algorithm: &Algorithm, now: Timestamp) -> Box<dyn Door> {
             burst,
             delay,
         } => boxed(Nginx::new(requests, per_minute, burst, delay), now),
+        Algorithm::RedisCell {
+            max_burst,
+            count,
+            period_seconds,
+        } => {
+            let quota = Quota::redis_cell(max_burst, count, period_seconds);
+            boxed(quota.and_then(TokenBucket::<u128>::new), now)
+        }
         Algorithm::SentinelWarmUp {
             count,
             warm_up_seconds,

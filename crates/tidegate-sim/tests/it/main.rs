@@ -14,5 +14,6 @@ mod guava;
 mod line;
 mod many_keys;
 mod rates;
+mod redis_cell;
 mod time;
 mod waits;

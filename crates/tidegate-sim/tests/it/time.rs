@@ -108,6 +108,11 @@ fn every_algorithm() -> Vec<Algorithm> {
         Algorithm::SlidingCounter { permits, window },
         nginx(None),
         nginx(Some(2)),
+        Algorithm::RedisCell {
+            max_burst: 19,
+            count: 7,
+            period_seconds: 3,
+        },
         Algorithm::SentinelWarmUpQueue {
             count: 10,
             warm_up_seconds: 10,

@@ -5,7 +5,7 @@ use crate::meter::{
     FixedWindow, IntervalBucket, Nginx, SentinelWarmUp, SentinelWarmUpQueue, SlidingCounter,
     SlidingLog, SlidingWindow, SmoothBursty, SmoothWarmUp, TokenBucket,
 };
-use crate::{Algorithm, Meter, QuotaError};
+use crate::{Algorithm, Meter, Quota, QuotaError};
 
 /// `first_meter!(f(a, b))` is `f::<M>(a, b)` for the first meter `M` for which that is `Some`:
 /// narrow states before wide ones. `None` where there is none.
@@ -76,8 +76,32 @@ macro_rules! from_algorithm {
     };
 }
 
-from_algorithm!(TokenBucket<u64>, Algorithm::TokenBucket(q) if Self::fits(q) => Self::new(q));
-from_algorithm!(TokenBucket<u128>, Algorithm::TokenBucket(q) => Self::new(q));
+impl FromAlgorithm for TokenBucket<u64> {
+    fn try_from_algorithm(algorithm: &Algorithm) -> Option<Result<Self, QuotaError>> {
+        let quota = bucket(algorithm)?.ok()?;
+        Self::fits(quota).then(|| Self::new(quota))
+    }
+}
+
+impl FromAlgorithm for TokenBucket<u128> {
+    fn try_from_algorithm(algorithm: &Algorithm) -> Option<Result<Self, QuotaError>> {
+        Some(bucket(algorithm)?.and_then(Self::new))
+    }
+}
+
+/// The quota of the algorithms that are a token bucket.
+fn bucket(algorithm: &Algorithm) -> Option<Result<Quota, QuotaError>> {
+    match *algorithm {
+        Algorithm::TokenBucket(quota) => Some(Ok(quota)),
+        Algorithm::RedisCell {
+            max_burst,
+            count,
+            period_seconds,
+        } => Some(Quota::redis_cell(max_burst, count, period_seconds)),
+        _ => None,
+    }
+}
+
 from_algorithm!(
     FixedWindow,
     Algorithm::FixedWindow { permits, window } => Self::new(permits, window)

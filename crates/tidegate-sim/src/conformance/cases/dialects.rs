@@ -1,4 +1,4 @@
-//! Limits that behave as those of another system do: nginx, Sentinel.
+//! Limits that behave as those of another system do: nginx, redis-cell, Sentinel.
 
 use super::{ALL, after, each};
 use crate::conformance::Case;
@@ -22,6 +22,18 @@ pub(super) const CASES: &[Case] = &[
         title: "nginx 2 r/s, burst=4 nodelay",
         doors: ALL,
         script: nginx_nodelay,
+    },
+    Case {
+        id: 7,
+        title: "CL.THROTTLE k 15 30 60, fresh",
+        doors: ALL,
+        script: throttle_fresh,
+    },
+    Case {
+        id: 8,
+        title: "CL.THROTTLE k 4 1 1, the sixth",
+        doors: ALL,
+        script: throttle_sixth,
     },
     Case {
         id: 25,
@@ -62,6 +74,28 @@ fn nginx_nodelay() -> Script {
         .then_each(5, Told::ALLOWED)
         .then([Told::denied(after(500)), Told::DENIED, Told::ALLOWED])
         .then([Told::DENIED, Told::DENIED, Told::ALLOWED])
+}
+
+/// A limit of 16, of which 15 remain after the first; one is back after 2 s.
+fn throttle_fresh() -> Script {
+    let policy = "limits:\n  l: { rate: 30 per 60s, burst: 16 }\n";
+    let mut times = vec![1_000; 17];
+    times.extend([2_999, 3_000]);
+    Script::new(policy, each(times, ""))
+        .then(
+            (0..16)
+                .rev()
+                .map(|remaining| Told::ALLOWED.remaining(remaining)),
+        )
+        .then([Told::denied(after(2_000)).remaining(0)])
+        .then([Told::denied(after(1)), Told::ALLOWED.remaining(0)])
+}
+
+fn throttle_sixth() -> Script {
+    let policy = "limits:\n  l: { rate: 1/s, burst: 5 }\n";
+    Script::new(policy, each([1_000; 6], ""))
+        .then([4, 3, 2, 1, 0].map(|remaining| Told::ALLOWED.remaining(remaining)))
+        .then([Told::denied(after(1_000)).remaining(0)])
 }
 
 fn sentinel_warm_up() -> Script {

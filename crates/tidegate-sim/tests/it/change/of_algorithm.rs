@@ -21,6 +21,7 @@ fn strict() -> BoxedStrategy<Algorithm> {
         full_interval_bucket(),
         strategy::sliding_window(),
         strategy::sliding_counter(),
+        strategy::redis_cell(),
         strategy::nginx().prop_filter("pays at once", |algorithm| !algorithm.delays()),
     ]
     .boxed()
@@ -28,10 +29,16 @@ fn strict() -> BoxedStrategy<Algorithm> {
 
 /// The most that can be owed in the time there is, whichever width the state has.
 fn payable(algorithm: &Algorithm) -> u64 {
-    match algorithm {
-        Algorithm::TokenBucket(quota) => (1 << 62) / quota.rate().expect("valid").nanos(),
-        _ => u64::MAX,
-    }
+    let quota = match *algorithm {
+        Algorithm::TokenBucket(quota) => quota,
+        Algorithm::RedisCell {
+            max_burst,
+            count,
+            period_seconds,
+        } => Quota::redis_cell(max_burst, count, period_seconds).expect("valid"),
+        _ => return u64::MAX,
+    };
+    (1 << 62) / quota.rate().expect("valid").nanos()
 }
 
 /// A bucket's state after a schedule.

@@ -8,12 +8,13 @@ use std::time::{Duration, SystemTime};
 
 use governor::RateLimiter as Governor;
 use throttlecrab::{PeriodicStore, RateLimiter as Throttlecrab};
-use tidegate::{Clock, ConcurrencyLimiter, KeyedLimiter, Limiter, Quota, SystemClock};
+use tidegate::{Clock, ConcurrencyLimiter, Limiter, Quota, SystemClock};
 use tokio::sync::Semaphore;
 
-use crate::floor::{Table, gcra};
-use crate::keys::{KEYS, STREAM, Spread, address, stream};
-use crate::pairs::{Side, row};
+use crate::floor::gcra;
+use crate::keys::Spread;
+use crate::many;
+use crate::pairs::{Side, Target, row};
 use crate::quanta_clock::{CachedClock, QuantaClock};
 
 /// So much that all is allowed, on both sides.
@@ -28,7 +29,7 @@ fn open() -> (governor::Quota, Quota) {
 }
 
 /// So little that all but the first is denied, on both sides.
-fn shut() -> (governor::Quota, Quota) {
+pub(crate) fn shut() -> (governor::Quota, Quota) {
     let theirs = governor::Quota::with_period(Duration::from_hours(10))
         .unwrap_or_else(|| governor::Quota::per_hour(NonZeroU32::MIN));
     (theirs, Quota::one_per(Duration::from_hours(10)))
@@ -40,7 +41,7 @@ pub(crate) fn run(filter: &str) {
     hot(filter);
     concurrency(filter);
     for spread in [Spread::Uniform, Spread::Zipf] {
-        many(filter, spread);
+        many::run(filter, spread);
     }
 }
 
@@ -64,15 +65,50 @@ fn hot(filter: &str) {
         ];
         row(
             &format!("hot key, allowed, {threads} thread(s), quanta"),
-            filter,
+            (
+                filter,
+                Target::Ratio(if threads == 1 { 0.95 } else { 1.0 / 1.2 }),
+            ),
             threads,
             &sides,
         );
     }
     hot_cached(filter);
+    denied(filter);
+}
+
+/// Most of a refusal is the reading of a clock: beside it, what is left without one.
+fn denied(filter: &str) {
     let (theirs, ours) = shut();
-    let governor = Governor::direct(theirs);
-    let limiter = limiter(ours, QuantaClock::new());
+    for threads in [1, 2] {
+        let governor = Governor::direct(theirs);
+        let (word, quanta) = (AtomicU64::new(u64::MAX), quanta::Clock::new());
+        let limiter = limiter(ours, QuantaClock::new());
+        let _ = (governor.check(), limiter.check());
+        let sides = [
+            Side::new("governor", |_| {
+                black_box(governor.check().is_ok());
+            }),
+            Side::new("floor rdtsc alone", |_| {
+                black_box(quanta.raw());
+            }),
+            Side::new("floor load + rdtsc", |_| {
+                black_box(gcra(&word, quanta.raw(), 1, 1));
+            }),
+            Side::new("tidegate", |_| {
+                black_box(limiter.check().is_allowed());
+            }),
+        ];
+        row(
+            &format!("hot key, denied, {threads} thread(s), quanta"),
+            (filter, Target::Ratio(0.4)),
+            threads,
+            &sides,
+        );
+    }
+    let governor =
+        Governor::direct_with_clock(theirs, governor::clock::FakeRelativeClock::default());
+    let limiter = limiter(ours, CachedClock(SystemClock::new().now()));
     let _ = (governor.check(), limiter.check());
     let sides = [
         Side::new("governor", |_| {
@@ -82,13 +118,19 @@ fn hot(filter: &str) {
             black_box(limiter.check().is_allowed());
         }),
     ];
-    row("hot key, denied, 1 thread(s), quanta", filter, 1, &sides);
+    row(
+        "hot key, denied, a clock that stands",
+        (filter, Target::Nothing),
+        1,
+        &sides,
+    );
 }
 
 fn hot_cached(filter: &str) {
     let (theirs, ours) = open();
     let governor = Governor::direct(theirs);
     let limiter = limiter(ours, CachedClock(SystemClock::new().now()));
+    let word = AtomicU64::new(0);
     let throttlecrab = Mutex::new(Throttlecrab::new(PeriodicStore::new()));
     let most = 1_000_000_000;
     let sides = [
@@ -100,11 +142,19 @@ fn hot_cached(filter: &str) {
                 let _ = black_box(limiter.rate_limit("k", most, most, 1, 1, SystemTime::now()));
             }
         }),
+        Side::new("floor CAS alone", |_| {
+            black_box(gcra(&word, 1, 1, 1 << 50));
+        }),
         Side::new("tidegate (cached clock)", |_| {
             black_box(limiter.check().is_allowed());
         }),
     ];
-    row("hot key, allowed, cached clock", filter, 1, &sides);
+    row(
+        "hot key, allowed, cached clock",
+        (filter, Target::Ratio(0.4)),
+        1,
+        &sides,
+    );
 }
 
 fn concurrency(filter: &str) {
@@ -124,56 +174,7 @@ fn concurrency(filter: &str) {
         ];
         row(
             &format!("concurrency, take + drop, {threads} thread(s)"),
-            filter,
-            threads,
-            &sides,
-        );
-    }
-}
-
-fn many(filter: &str, spread: Spread) {
-    let title = format!("1M IPv4-text keys, {spread:?}, allowed").to_lowercase();
-    if !title.contains(&filter.to_lowercase()) {
-        return;
-    }
-    let keys = stream(spread);
-    let (theirs, ours) = open();
-    let governor = Governor::<String, _, _>::keyed(theirs);
-    let table = Table::new(KEYS as usize);
-    let quanta = quanta::Clock::new();
-    let built = KeyedLimiter::builder(ours)
-        .max_keys(2 * KEYS as usize)
-        .clock(QuantaClock::new());
-    let Ok(limiter) = built.build() else { return };
-    let throttlecrab = Mutex::new(Throttlecrab::new(PeriodicStore::new()));
-    let most = 1_000_000_000;
-    for key in (0..KEYS).map(address) {
-        let _ = governor.check_key(&key);
-        table.check(&key, quanta.raw(), 1, 1 << 50);
-        let _ = limiter.check(key.as_str());
-    }
-    let key = |index: usize| &keys[index & (STREAM - 1)];
-    for threads in [1, 2] {
-        let sides = [
-            Side::new("governor String", |index| {
-                black_box(governor.check_key(key(index)).is_ok());
-            }),
-            Side::new("throttlecrab", |index| {
-                if let Ok(mut limiter) = throttlecrab.lock() {
-                    let now = SystemTime::now();
-                    let _ = black_box(limiter.rate_limit(key(index), most, most, 1, 1, now));
-                }
-            }),
-            Side::new("floor table", |index| {
-                black_box(table.check(key(index), quanta.raw(), 1, 1 << 50));
-            }),
-            Side::new("tidegate", |index| {
-                black_box(limiter.check(key(index).as_str()).is_allowed());
-            }),
-        ];
-        row(
-            &format!("{title}, {threads} thread(s)"),
-            "",
+            (filter, Target::Ratio(1.0)),
             threads,
             &sides,
         );

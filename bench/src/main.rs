@@ -1,8 +1,8 @@
 //! Benchmarks: rival, floor and tidegate side by side, in five paired runs.
 //!
-//! `cargo xtask bench [engine | algorithms | memory | gateway | drift] [FILTER]`. A row prints the
-//! median of each side and the ratio of tidegate to its rival in each pair, lowest, median and
-//! highest. Rows that we lose stay in the table.
+//! `cargo xtask bench [engine | algorithms | memory | tails | gateway | drift] [FILTER]`. A row
+//! prints the median of each side and the ratio of tidegate to its rival in each pair, lowest,
+//! median and highest, and the target. Rows that we lose stay in the table.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
 mod algorithms;
@@ -11,9 +11,12 @@ mod engine;
 mod floor;
 mod gateway;
 mod keys;
+mod many;
 mod memory;
 mod pairs;
 mod quanta_clock;
+mod stopwatch;
+mod tails;
 
 use std::process::ExitCode;
 
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
         None | Some("all") => {
             engine::run("");
             memory::run();
+            tails::run("");
             gateway::run()
         }
         Some("engine") => {
@@ -38,10 +42,14 @@ fn main() -> ExitCode {
         }
         // The process of its own in which one store's memory is measured.
         Some("memory-of") => memory::measure(&filter),
+        Some("tails") => {
+            tails::run(&filter);
+            Ok(())
+        }
         Some("gateway") => gateway::run(),
         Some("drift") => drift::run(),
         Some(other) => Err(format!(
-            "no benchmark `{other}`: engine, algorithms, memory, gateway or drift"
+            "no benchmark `{other}`: engine, algorithms, memory, tails, gateway or drift"
         )),
     };
     match result {

@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU32;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use governor::RateLimiter as Governor;
 use tidegate::{Algorithm, Ask, Clock, KeyedConcurrencyLimiter, KeyedLimiter, Quota, SystemClock};
@@ -12,6 +12,7 @@ use crate::algorithms;
 use crate::floor::Table;
 use crate::keys::address;
 use crate::quanta_clock::CachedClock;
+use crate::stopwatch::{thread_nanos, time};
 
 /// What each key is asked for: nginx's first request leaves nothing to remember.
 pub(crate) const TWO: Ask = Ask::new(2);
@@ -114,19 +115,18 @@ fn fill(store: &str, keys: u32, insert: impl Fn(String)) {
 }
 
 fn fill_from(store: &str, keys: u32, before: f64, insert: impl Fn(String)) {
-    let mut longest = Duration::ZERO;
-    let start = Instant::now();
+    let mut longest = 0;
+    let start = thread_nanos();
     for n in 0..keys {
         let key = address(n);
-        let begun = Instant::now();
-        insert(key);
-        longest = longest.max(begun.elapsed());
+        longest = longest.max(time(|| insert(key)));
     }
-    let each = start.elapsed().as_nanos() as f64 / f64::from(keys);
+    let each = (thread_nanos() - start) as f64 / f64::from(keys);
     let bytes = (resident_bytes() - before) / f64::from(keys);
     println!(
         "{store:<32} {keys:>9} keys: {bytes:6.1} B per key, {each:5.0} ns per insertion \
-         (key included), longest {longest:.1?}"
+         (key included), longest {:.1?}",
+        Duration::from_nanos(longest)
     );
 }
 

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
+use crate::stopwatch::thread_nanos;
 
 /// Runs of each side.
 const RUNS: usize = 5;
@@ -22,8 +22,13 @@ pub(crate) struct Side<'a> {
 impl<'a> Side<'a> {
     /// A side whose operation is `op`, called with a running index.
     pub(crate) fn new(name: &'static str, op: impl Fn(usize) + Sync + 'a) -> Self {
+        Self::by(1, name, op)
+    }
+
+    /// A side whose operation is so many in one, from a running index on.
+    pub(crate) fn by(many: usize, name: &'static str, op: impl Fn(usize) + Sync + 'a) -> Self {
         let run = move |from: usize| {
-            for index in from..from + BATCH {
+            for index in (from..from + BATCH).step_by(many) {
                 op(index);
             }
         };
@@ -34,8 +39,23 @@ impl<'a> Side<'a> {
     }
 }
 
+/// What a row is to show.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    /// At most so many times the rival's time.
+    Ratio(f64),
+    /// At most so many nanoseconds.
+    Nanos(f64),
+    Nothing,
+}
+
 /// A row of the table: the rival first, then floors, then tidegate last.
-pub(crate) fn row(title: &str, filter: &str, threads: usize, sides: &[Side<'_>]) {
+pub(crate) fn row(
+    title: &str,
+    (filter, target): (&str, Target),
+    threads: usize,
+    sides: &[Side<'_>],
+) {
     if !title.contains(filter) {
         return;
     }
@@ -54,10 +74,18 @@ pub(crate) fn row(title: &str, filter: &str, threads: usize, sides: &[Side<'_>])
         .map(|(ours, rival)| ours / rival)
         .collect();
     let (least, median, most) = spread(&ratios);
-    println!(
-        "{title:<44} {}  ratio {median:.2} ({least:.2}..{most:.2})",
-        cells.join(" | ")
-    );
+    let verdict = |is: f64, target: f64| if is <= target { "met" } else { "missed" };
+    let target = match target {
+        Target::Ratio(target) => format!("  <= {target:.2}: {}", verdict(median, target)),
+        Target::Nanos(target) => {
+            let verdict = verdict(spread(ours).1, target);
+            format!("  <= {target:.0} ns: {verdict}")
+        }
+        Target::Nothing => String::new(),
+    };
+    println!("{title}");
+    println!("  {}", cells.join(" | "));
+    println!("  ratio {median:.2} ({least:.2}..{most:.2}){target}");
 }
 
 /// The median of each side.
@@ -92,12 +120,6 @@ pub(crate) fn spread(values: &[f64]) -> (f64, f64, f64) {
     )
 }
 
-/// The time that this thread has had a core for: what else the machine does is not in it.
-fn thread_nanos() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-}
-
 /// Nanoseconds per operation and thread, of the thread's own time.
 fn measure(threads: usize, side: &Side<'_>) -> f64 {
     let stop = AtomicBool::new(false);
@@ -116,7 +138,7 @@ fn measure(threads: usize, side: &Side<'_>) -> f64 {
                         index += BATCH;
                         done += BATCH as u64;
                     }
-                    (thread_nanos() - start) / done as f64
+                    (thread_nanos() - start) as f64 / done as f64
                 })
             })
             .collect();

@@ -66,6 +66,14 @@ fn all(permits: u64, window: Duration) -> Vec<(&'static str, Algorithm)> {
                 cold_factor: 3,
             },
         ),
+        (
+            "sentinel_warm_up_queue",
+            Algorithm::SentinelWarmUpQueue {
+                count: 1_000_000_000,
+                warm_up_seconds: 1,
+                cold_factor: 3,
+            },
+        ),
     ]
 }
 
@@ -115,12 +123,13 @@ pub(crate) fn run(filter: &str) -> Result<(), String> {
 
 /// Nanoseconds of a check of one of a million keys.
 fn many(name: &'static str, algorithm: Algorithm, keys: &[String]) -> Result<f64, String> {
+    let first = memory::first_ask(&algorithm);
     let built = KeyedLimiter::builder(algorithm)
         .max_keys(2 * KEYS as usize)
         .clock(QuantaClock::new());
     let limiter = built.build().map_err(|error| error.to_string())?;
     for key in (0..KEYS).map(address) {
-        let _ = limiter.check_ask(key.as_str(), memory::TWO);
+        let _ = limiter.check_ask(key.as_str(), first);
     }
     let side = Side::new(name, |index| {
         let key = &keys[index & (STREAM - 1)];

@@ -14,8 +14,13 @@ use crate::keys::address;
 use crate::quanta_clock::CachedClock;
 use crate::stopwatch::{thread_nanos, time};
 
-/// What each key is asked for: nginx's first request leaves nothing to remember.
-pub(crate) const TWO: Ask = Ask::new(2);
+/// What each key is asked for at first. One request of nginx's leaves nothing to remember.
+pub(crate) const fn first_ask(algorithm: &Algorithm) -> Ask {
+    match algorithm {
+        Algorithm::Nginx { .. } => Ask::new(2),
+        _ => Ask::ONE,
+    }
+}
 
 const STORES: [&str; 4] = [
     "governor String",
@@ -67,13 +72,13 @@ pub(crate) fn measure(what: &str) -> Result<(), String> {
             });
             drop(table);
         }
-        "tidegate" => fill_ours(store, keys, Quota::new(2, ten_hours).into())?,
+        "tidegate" => fill_ours(store, keys, Quota::one_per(ten_hours).into())?,
         "tidegate 16-byte state" => {
             fill_ours(
                 store,
                 keys,
                 Algorithm::FixedWindow {
-                    permits: 2,
+                    permits: 1,
                     window: ten_hours,
                 },
             )?;
@@ -95,6 +100,7 @@ pub(crate) fn measure(what: &str) -> Result<(), String> {
 }
 
 fn fill_ours(store: &str, keys: u32, algorithm: Algorithm) -> Result<(), String> {
+    let first = first_ask(&algorithm);
     // Time stands still: a key that is as good as new may be dropped, and none is.
     let built = KeyedLimiter::builder(algorithm)
         .max_keys(keys as usize)
@@ -102,7 +108,7 @@ fn fill_ours(store: &str, keys: u32, algorithm: Algorithm) -> Result<(), String>
         .build();
     let limiter = built.map_err(|error| error.to_string())?;
     fill(store, keys, |key| {
-        let _ = limiter.check_ask(key.as_str(), TWO);
+        let _ = limiter.check_ask(key.as_str(), first);
     });
     if limiter.stats().keys != keys as usize {
         return Err(format!("{} of {keys} keys are there", limiter.stats().keys));

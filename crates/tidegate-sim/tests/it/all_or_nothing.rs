@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use tidegate::{
     Algorithm, Ask, Asked, CheckAllError, ConcurrencyLimiter, Enforce, Enforcer, KeyHash,
-    KeyHasher, KeyedLimiter, Limiter, MAX_LIMITS_PER_CHECK, ManualClock, Quota, Receipt, Retry,
-    Timestamp, check_all, check_all_with_receipts,
+    KeyHasher, KeyedLimiter, Limiter, MAX_LIMITS_PER_CHECK, ManualClock, OnChange, Quota, Receipt,
+    Retry, Timestamp, check_all, check_all_with_receipts,
 };
 use tidegate_sim::oracle::{Oracle, Request, Ticket, oracle_of};
 use tidegate_sim::strategy::{self, Allowed, Step, cases, scale};
@@ -238,7 +238,7 @@ fn a_check_of_several_knows_what_a_store_has_yet_to_take_over() {
     let key = hash("key");
     let (old, new) = (keyed(&quota.into(), 100), keyed(&window, 100));
     assert!(old.check(key, START, &Ask::new(7)).0.is_allowed());
-    new.succeed(old.drain().expect("no gate"), START);
+    new.succeed(old.drain().expect("no gate"), START, OnChange::KeepUsed);
     let other = limiter(quota);
     let limit: &dyn Enforce = &*new;
     let ask = Ask::new(4);

@@ -245,7 +245,7 @@ fn a_check_of_several_knows_what_a_store_has_yet_to_take_over() {
     let asks = [Asked { limit, key, ask }, other.ask(1)];
     let checked = check_all(&asks, START).expect("two limits");
     assert!(!checked.is_allowed(), "seven of ten are used");
-    assert_eq!(other.peek(&Ask::ONE).remaining, 10);
+    assert_eq!(other.peek(Ask::ONE).remaining, 10);
 }
 
 // shows: A6

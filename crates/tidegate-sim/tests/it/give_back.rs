@@ -204,15 +204,15 @@ proptest! {
         let (limiter, keys) = (one(), many());
         for permits in permits {
             let ask = Ask::new(permits).within(Duration::from_nanos(wait));
-            let _ = (limiter.check_ask(&ask), keys.check_ask("a", &ask), keys.check_ask("b", &ask));
+            let _ = (limiter.check_ask(ask), keys.check_ask("a", ask), keys.check_ask("b", ask));
             clock.advance(Duration::from_nanos(wait / 7));
         }
-        let others = keys.peek("b", &Ask::ONE);
+        let others = keys.peek("b", Ask::ONE);
         limiter.reset();
         keys.reset("a");
-        prop_assert_eq!(limiter.peek(&Ask::ONE), one().peek(&Ask::ONE));
-        prop_assert_eq!(keys.peek("a", &Ask::ONE), many().peek("a", &Ask::ONE));
-        prop_assert_eq!(keys.peek("b", &Ask::ONE), others);
+        prop_assert_eq!(limiter.peek(Ask::ONE), one().peek(Ask::ONE));
+        prop_assert_eq!(keys.peek("a", Ask::ONE), many().peek("a", Ask::ONE));
+        prop_assert_eq!(keys.peek("b", Ask::ONE), others);
     }
 }
 

@@ -46,7 +46,7 @@ impl Key {
     }
 
     fn throttle(&self, quantity: u64) -> [i64; 5] {
-        reply(&self.limiter.check_ask(&Ask::new(quantity)))
+        reply(&self.limiter.check_ask(Ask::new(quantity)))
     }
 }
 
@@ -114,7 +114,7 @@ fn redis_cell_50_the_dialect_has_no_more_than_its_limit() {
         let key = Key::new(cell(max_burst, count, 1));
         let limit = i64::try_from(max_burst + 1).expect("small");
         assert_eq!(key.throttle(1)[..3], [0, limit, limit - 1]);
-        let rest = key.limiter.peek(&Ask::ONE).remaining;
+        let rest = key.limiter.peek(Ask::ONE).remaining;
         assert_eq!(key.throttle(rest)[..3], [0, limit, 0]);
         assert_eq!(key.throttle(1)[..3], [1, limit, 0]);
     }
@@ -138,7 +138,7 @@ fn redis_cell_11_thousands_a_second_are_no_error_and_less_than_a_nanosecond_is_o
 fn redis_cell_a_quantity_beyond_64_bits_of_time_is_refused() {
     let key = Key::new(cell(15, 1, 34_560_000));
     for quantity in [17, 1 << 62, 1 << 63, u64::MAX] {
-        let decision = key.limiter.check_ask(&Ask::new(quantity));
+        let decision = key.limiter.check_ask(Ask::new(quantity));
         assert_eq!(decision.retry(), Some(Retry::Never), "{quantity}");
         assert_eq!(reply(&decision)[..4], [1, 16, 16, -1]);
     }

@@ -206,16 +206,49 @@ impl<'a> Empties<'a> {
     }
 }
 
+/// A limit beside the model.
+struct Run<'a> {
+    gate: &'a Gate,
+    model: Model,
+    inside: Vec<(u64, Option<Permit<'a>>)>,
+    waiting: Vec<Waits<'a>>,
+    empties: Vec<Empties<'a>>,
+}
+
 fn agrees_with_the_model(gate: &Gate, max: u64, ops: &[Op]) -> Result<(), TestCaseError> {
-    let mut model = Model {
-        max,
-        ..Model::default()
+    let mut run = Run {
+        gate,
+        model: Model {
+            max,
+            ..Model::default()
+        },
+        inside: Vec::new(),
+        waiting: Vec::new(),
+        empties: Vec::new(),
     };
-    let mut inside: Vec<(u64, Option<Permit<'_>>)> = Vec::new();
-    let mut waiting: Vec<Waits<'_>> = Vec::new();
-    let mut empties: Vec<Empties<'_>> = Vec::new();
     for (number, op) in ops.iter().enumerate() {
-        match *op {
+        run.step(number, *op)?;
+        run.model.serve();
+        run.compare_told(*op)?;
+        run.compare_empty()?;
+        let (peek, _) = gate.try_acquire(0);
+        let free = run.model.max.saturating_sub(run.model.inside);
+        let free = if run.model.line.is_empty() { free } else { 0 };
+        prop_assert_eq!(peek.remaining, free);
+    }
+    Ok(())
+}
+
+impl Run<'_> {
+    fn step(&mut self, number: usize, op: Op) -> Result<(), TestCaseError> {
+        let Self {
+            gate,
+            model,
+            inside,
+            waiting,
+            empties,
+        } = self;
+        match op {
             Op::Try(permits) => {
                 let (decision, permit) = gate.try_acquire(permits);
                 prop_assert_eq!(Said::of(&decision), model.try_acquire(permits));
@@ -236,9 +269,7 @@ fn agrees_with_the_model(gate: &Gate, max: u64, ops: &[Op]) -> Result<(), TestCa
                     }
                 };
                 prop_assert_eq!(said, model.join(number, permits, priority));
-                if said == Said::Waits {
-                    waiting.push(one);
-                }
+                waiting.extend((said == Said::Waits).then_some(one));
             }
             Op::Leave(at) if !inside.is_empty() => {
                 let (permits, permit) = inside.swap_remove(at % inside.len());
@@ -262,41 +293,46 @@ fn agrees_with_the_model(gate: &Gate, max: u64, ops: &[Op]) -> Result<(), TestCa
             }
             Op::Leave(_) | Op::GiveUp(_) => {}
         }
-        model.serve();
-        // Whoever was told something was woken for it, and nobody else was.
+        Ok(())
+    }
+
+    /// Whoever was told something was woken for it, and nobody else was.
+    fn compare_told(&mut self, op: Op) -> Result<(), TestCaseError> {
         let mut told = Vec::new();
-        for one in waiting.extract_if(.., |one| one.bell.0.load(Ordering::SeqCst)) {
-            let mut one = one;
+        let woken = |one: &mut Waits<'_>| one.bell.0.load(Ordering::SeqCst);
+        for mut one in self.waiting.extract_if(.., woken) {
             let Poll::Ready((decision, permit)) = one.poll() else {
                 panic!("woken for nothing");
             };
             told.push((one.number, Said::of(&decision)));
-            inside.extend(permit.map(|permit| (one.permits, Some(permit))));
+            self.inside
+                .extend(permit.map(|permit| (one.permits, Some(permit))));
         }
         told.sort_unstable_by_key(|(number, _)| *number);
-        model.told.sort_unstable_by_key(|(number, _)| *number);
-        prop_assert_eq!(&told, &model.told, "after {:?}", op);
-        model.told.clear();
-        let (is_empty, mut still) = (model.inside == 0, Vec::new());
-        for mut one in empties.extract_if(.., |one| one.bell.0.swap(false, Ordering::SeqCst)) {
+        let mut expected = std::mem::take(&mut self.model.told);
+        expected.sort_unstable_by_key(|(number, _)| *number);
+        prop_assert_eq!(&told, &expected, "after {:?}", op);
+        Ok(())
+    }
+
+    /// Whoever waits until nobody is inside is told when that is so.
+    fn compare_empty(&mut self) -> Result<(), TestCaseError> {
+        let (is_empty, mut still) = (self.model.inside == 0, Vec::new());
+        let woken = |one: &mut Empties<'_>| one.bell.0.swap(false, Ordering::SeqCst);
+        for mut one in self.empties.extract_if(.., woken) {
             // It may have been empty for a moment only: then it goes on waiting.
             prop_assert_eq!(one.is_ready(), is_empty);
             still.extend((!is_empty).then_some(one));
         }
         prop_assert!(
-            !is_empty || empties.is_empty(),
+            !is_empty || self.empties.is_empty(),
             "nobody is inside, and not all were told"
         );
-        empties.append(&mut still);
-        prop_assert!(
-            gate.one()
-                .is_none_or(|limit| limit.in_use() == model.inside)
-        );
-        let (peek, _) = gate.try_acquire(0);
-        let free = model.max.saturating_sub(model.inside);
-        prop_assert_eq!(peek.remaining, if model.line.is_empty() { free } else { 0 });
+        self.empties.append(&mut still);
+        let in_use = self.gate.one().map(ConcurrencyLimiter::in_use);
+        prop_assert!(in_use.is_none_or(|in_use| in_use == self.model.inside));
+        Ok(())
     }
-    Ok(())
 }
 
 proptest! {

@@ -63,14 +63,10 @@ impl EnforcedLimit {
         let algorithms = algorithms(rule);
         let same_keys =
             old.filter(|old| old.rule.key == rule.key && old.ipv6_prefix == ipv6_prefix);
-        let enforcers = match same_keys {
-            Some(old) => {
-                match old.enforcers[0].renumbered(&algorithms, rule.max_keys, now, rule.on_change) {
-                    Some(renumbered) => renumbered,
-                    None => Self::succeeding(old, &algorithms, rule, now)?,
-                }
-            }
-            None => tidegate::enforcers(&algorithms, rule.max_keys)?,
+        let (max_keys, on_change) = (rule.max_keys, rule.on_change);
+        let enforcers = match same_keys.and_then(|old| old.enforcers.first()) {
+            Some(old) => tidegate::changed(&**old, &algorithms, max_keys, now, on_change)?,
+            None => tidegate::enforcers(&algorithms, max_keys)?,
         };
         Ok(Self {
             rule: rule.clone(),
@@ -79,20 +75,6 @@ impl EnforcedLimit {
             enforcers,
             counts: old.map(|old| Arc::clone(&old.counts)).unwrap_or_default(),
         })
-    }
-
-    fn succeeding(
-        old: &Self,
-        algorithms: &[Algorithm],
-        rule: &LimitRule,
-        now: Timestamp,
-    ) -> Result<Vec<Enforcer>, QuotaError> {
-        let new = tidegate::enforcers(algorithms, rule.max_keys)?;
-        // What is inside a gate leaves there; it is no usage of a rate, nor the other way.
-        if let Some(old) = old.enforcers[0].drain().filter(|_| !new[0].is_gate()) {
-            new[0].succeed(old, now, rule.on_change);
-        }
-        Ok(new)
     }
 
     /// Takes over what is left of the states before.

@@ -71,6 +71,16 @@ impl<'a> Permit<'a> {
         (decision, permit)
     }
 
+    /// A guard of its own where the answer is yes.
+    pub(crate) fn owned(
+        limit: Arc<dyn Enforce>,
+        (decision, receipt): (Decision, Option<Receipt>),
+    ) -> (Decision, Option<Permit<'static>>) {
+        let limit = Holder::Owned(limit);
+        let permit = decision.is_allowed().then_some(Permit { limit, receipt });
+        (decision, permit)
+    }
+
     /// The same permits in a guard that borrows nothing, to go with a task or a thread.
     pub fn into_owned(mut self) -> Permit<'static> {
         let limit = match &self.limit {
@@ -165,7 +175,7 @@ impl ConcurrencyLimiter {
         timeout: Duration,
     ) -> (Decision, Option<Permit<'_>>) {
         let ask = ask.into();
-        let answer = acquire_within(&self.shared, NO_KEY, ask, self.queue_length, timeout);
+        let answer = wait_in_line(&self.shared, NO_KEY, ask, self.queue_length, timeout);
         Permit::of(&self.shared, answer)
     }
 
@@ -229,7 +239,7 @@ impl ConcurrencyLimiter {
 }
 
 /// Waits in line, blocking the thread.
-fn acquire_within(
+pub(crate) fn wait_in_line(
     limit: &Arc<dyn Enforce>,
     key: KeyHash,
     ask: Ask,
@@ -311,7 +321,7 @@ impl KeyedConcurrencyLimiter {
         timeout: Duration,
     ) -> (Decision, Option<Permit<'_>>) {
         let (key, limit) = (self.hasher.hash(key), self.current());
-        let answer = acquire_within(&limit, key, ask.into(), self.queue_length, timeout);
+        let answer = wait_in_line(&limit, key, ask.into(), self.queue_length, timeout);
         Permit::of(&self.first, answer)
     }
 

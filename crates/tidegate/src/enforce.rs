@@ -162,6 +162,33 @@ pub fn enforcers(algorithms: &[Algorithm], max_keys: usize) -> Result<Vec<Enforc
     first_meter!(over_new(algorithms, max_keys)).ok_or(QuotaError::MixedAlgorithms)
 }
 
+/// What `old` becomes under other numbers, from `now` on: the same store where it can stay, else a
+/// new one that takes the old one over, little by little until
+/// [`adopt_all`](EnforceKeyed::adopt_all). `on_change` says what stays.
+///
+/// # Errors
+/// As [`enforcers`]. The old numbers hold then.
+pub fn changed(
+    old: &dyn EnforceKeyed,
+    algorithms: &[Algorithm],
+    max_keys: usize,
+    now: Timestamp,
+    on_change: OnChange,
+) -> Result<Vec<Enforcer>, QuotaError> {
+    for algorithm in algorithms {
+        algorithm.validate()?;
+    }
+    if let Some(renumbered) = old.renumbered(algorithms, max_keys, now, on_change) {
+        return Ok(renumbered);
+    }
+    let new = enforcers(algorithms, max_keys)?;
+    // What is inside a gate leaves there; it is no usage of a rate, nor the other way.
+    if let (Some(first), Some(old)) = (new.first().filter(|new| !new.is_gate()), old.drain()) {
+        first.succeed(old, now, on_change);
+    }
+    Ok(new)
+}
+
 fn over_new<M: FromAlgorithm>(algorithms: &[Algorithm], max_keys: usize) -> Option<Vec<Enforcer>> {
     let store = Arc::new(Keyed::<M>::new(max_keys));
     over(&store, algorithms, Timestamp::EPOCH, OnChange::KeepUsed).map(enforcers_of)

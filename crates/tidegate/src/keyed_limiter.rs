@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::acquire::acquire_async_within;
 use crate::acquire::acquire_within;
 use crate::check_all::Asked;
-use crate::enforce::{Enforcer, Receipt, enforcers};
+use crate::enforce::{Enforcer, Receipt, changed, enforcers};
 use crate::key_hash::KeyHasher;
 use crate::on_change::OnChange;
 use crate::store::StoreStats;
@@ -208,19 +208,9 @@ impl<C: Clock> KeyedLimiter<C> {
             return Err(QuotaError::NotARate);
         }
         let now = self.clock.now();
-        if let Some(mut limits) = self
-            .limit
-            .renumbered(&[algorithm], max_keys, now, on_change)
-        {
-            self.limit = limits.pop().ok_or(QuotaError::MixedAlgorithms)?;
-            return Ok(());
-        }
-        let mut limits = enforcers(&[algorithm], max_keys)?;
+        let mut limits = changed(&*self.limit, &[algorithm], max_keys, now, on_change)?;
         let limit = limits.pop().ok_or(QuotaError::MixedAlgorithms)?;
-        if let Some(old) = self.limit.drain() {
-            limit.succeed(old, now, on_change);
-            limit.adopt_all(now);
-        }
+        limit.adopt_all(now);
         self.limit = limit;
         Ok(())
     }

@@ -81,6 +81,8 @@ mod keyed_limiter;
 #[cfg(feature = "std")]
 mod limiter;
 #[cfg(feature = "std")]
+mod limits;
+#[cfg(feature = "std")]
 mod on_change;
 #[cfg(feature = "std")]
 mod queue;
@@ -97,10 +99,11 @@ pub use self::{
     },
     clock::{Clock, ManualClock, SystemClock},
     concurrency_limiter::{Acquire, ConcurrencyLimiter, KeyedConcurrencyLimiter, Permit},
-    enforce::{Enforce, EnforceKeyed, Enforcer, Receipt, StoreId, enforcers},
+    enforce::{Enforce, EnforceKeyed, Enforcer, Receipt, StoreId, changed, enforcers},
     key_hash::{KeyHash, KeyHasher},
     keyed_limiter::{KeyedLimiter, KeyedLimiterBuilder},
     limiter::Limiter,
+    limits::{Defined, Definition, Limits, LimitsError},
     on_change::OnChange,
     queue::{DEFAULT_QUEUE_LENGTH, Joined, Waiter, Waiting},
 };

@@ -11,6 +11,7 @@ mod eviction;
 mod faults;
 mod give_back;
 mod guava;
+mod limits_by_name;
 mod line;
 mod many_keys;
 mod rates;

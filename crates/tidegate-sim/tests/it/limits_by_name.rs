@@ -1,0 +1,213 @@
+//! Limits that their callers define, change and drop while they are used.
+
+use core::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proptest::prelude::*;
+use tidegate::{
+    Algorithm, Defined, Definition, Limits, LimitsError, ManualClock, OnChange, Quota, QuotaError,
+    Timestamp,
+};
+use tidegate_sim::strategy::cases;
+
+const START: Timestamp = Timestamp::from_secs(1_700_000_000);
+
+fn limits() -> (Limits<ManualClock>, ManualClock) {
+    let clock = ManualClock::new(START);
+    (Limits::with_clock(clock.clone()), clock)
+}
+
+fn places(max: u64) -> Definition {
+    Definition::new(Algorithm::Concurrency { max })
+}
+
+/// How many of a hundred pass at once.
+fn passed(limits: &Limits<ManualClock>, name: &str, key: &str) -> usize {
+    (0..100)
+        .filter(|_| limits.check(name, key, 1).expect("defined").is_allowed())
+        .count()
+}
+
+// shows: B11 (from the library), C3
+#[test]
+fn set_once_stays_and_set_again_holds_at_once() {
+    let (limits, _) = limits();
+    let of = |permits| Definition::new(Quota::per_hour(permits));
+    assert_eq!(limits.define_once("l", of(10)), Ok(Defined::New));
+    assert_eq!(passed(&limits, "l", "a"), 10);
+    assert_eq!(limits.define_once("l", of(50)), Ok(Defined::Kept));
+    assert_eq!(passed(&limits, "l", "a"), 0);
+    assert_eq!(limits.define("l", of(30)), Ok(Defined::Changed));
+    assert_eq!(passed(&limits, "l", "a"), 20, "ten are used");
+    assert_eq!(limits.define("l", of(30)), Ok(Defined::Kept));
+    let reset = of(5).on_change(OnChange::Reset);
+    assert_eq!(limits.define("l", reset), Ok(Defined::Changed));
+    assert_eq!(passed(&limits, "l", "a"), 5);
+    // Another kind, and a store for many more keys.
+    let window = Duration::from_hours(1);
+    let log = Algorithm::SlidingLog {
+        permits: 20,
+        window,
+    };
+    let log = Definition::new(log).max_keys(5_000_000);
+    assert_eq!(limits.define("l", log), Ok(Defined::Changed));
+    assert_eq!(passed(&limits, "l", "a"), 15);
+    assert_eq!(limits.definition("l"), Some(log));
+}
+
+// shows: B11 (from the library)
+#[test]
+fn a_dropped_limit_is_unknown_and_begins_anew() {
+    let (limits, _) = limits();
+    let ten = Definition::new(Quota::per_hour(10));
+    limits.define("l", ten).expect("valid");
+    let (_, receipt) = limits.reserve("l", "a", 4).expect("defined");
+    assert!(limits.remove("l") && !limits.remove("l"));
+    let unknown = Err(LimitsError::Unknown("l".to_owned()));
+    assert_eq!(limits.check("l", "a", 1), unknown);
+    assert_eq!(limits.peek("l", "a", 1), unknown);
+    limits.define("l", ten).expect("valid");
+    assert!(
+        !limits.give_back("l", receipt.expect("taken")),
+        "it is of another one"
+    );
+    assert_eq!(passed(&limits, "l", "a"), 10);
+    assert_eq!(limits.reset("l", "a"), Ok(true));
+    assert_eq!(passed(&limits, "l", "a"), 10);
+    assert_eq!(limits.names(), ["l"]);
+}
+
+// shows: B11 (from the library), B8
+#[test]
+fn guards_outlive_what_becomes_of_their_limit() {
+    let (limits, _) = limits();
+    limits.define("l", places(2)).expect("valid");
+    let permit = |limits: &Limits<_>| limits.try_acquire("l", "a", 1).expect("defined").1;
+    let (first, second) = (permit(&limits), permit(&limits));
+    assert!(first.is_some() && second.is_some() && permit(&limits).is_none());
+    limits.define("l", places(3)).expect("valid");
+    let third = permit(&limits);
+    assert!(third.is_some() && permit(&limits).is_none());
+    assert_eq!(limits.reset("l", "a"), Ok(false));
+    let wait = limits.acquire_permit_within("l", "a", 1, Duration::ZERO);
+    assert!(wait.expect("defined").1.is_none());
+    drop(first);
+    assert!(permit(&limits).is_some());
+    // A rate in its place hands out none, and those that are out come back to nowhere.
+    limits
+        .define("l", Definition::new(Quota::per_hour(1)))
+        .expect("valid");
+    assert!(limits.check("l", "a", 1).expect("defined").is_allowed());
+    assert!(matches!(
+        limits.try_acquire("l", "a", 1),
+        Err(LimitsError::HandsOutNone(_))
+    ));
+    limits.define("l", places(1)).expect("valid");
+    assert!(matches!(
+        limits.check("l", "a", 1),
+        Err(LimitsError::HandsOutGuards(_))
+    ));
+    drop((second, third));
+    assert_eq!(limits.peek("l", "a", 1).expect("defined").remaining, 1);
+}
+
+#[test]
+fn what_is_no_limit_changes_nothing() {
+    let (limits, _) = limits();
+    let limits = limits.max_limits(1);
+    limits
+        .define("l", Definition::new(Quota::per_hour(10)))
+        .expect("valid");
+    let none = Definition::new(Quota::per_hour(10).burst(0));
+    assert!(matches!(
+        limits.define("l", none),
+        Err(LimitsError::Quota(QuotaError::BurstAgainstRate { .. }))
+    ));
+    assert!(limits.define("other", none).is_err());
+    assert_eq!(
+        limits.define("other", places(1)),
+        Err(LimitsError::TooMany(1))
+    );
+    assert_eq!(passed(&limits, "l", "a"), 10);
+}
+
+// shows: B10 (sync)
+#[test]
+fn who_waits_for_a_named_rate_waits_as_told() {
+    let (limits, clock) = limits();
+    limits
+        .define("l", Definition::new(Quota::per_second(10).burst(1)))
+        .expect("valid");
+    for _ in 0..3 {
+        let decision = limits.acquire_within("l", "a", 1, Duration::from_secs(1));
+        assert!(decision.expect("defined").is_allowed());
+    }
+    // A manual clock is moved by who sleeps.
+    assert_eq!(limits.peek("l", "a", 1).expect("defined").remaining, 0);
+    clock.advance(Duration::from_secs(1));
+    let refused = limits.acquire_within("l", "a", 2, Duration::from_secs(9));
+    assert!(refused.expect("defined").is_denied());
+}
+
+// Numbers go up and down while others take: nothing is won by it.
+// shows: B11 (from the library), F4
+#[test]
+fn changes_while_others_take_lose_and_win_nothing() {
+    let (limits, _) = limits();
+    let of = |burst| Definition::new(Quota::per_day(1).burst(burst));
+    limits.define("l", of(1_000)).expect("valid");
+    let taken = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..2_000 {
+                    let allowed = limits.check("l", "k", 1).expect("defined").is_allowed();
+                    taken.fetch_add(u64::from(allowed), Ordering::SeqCst);
+                }
+            });
+        }
+        for n in 0..200 {
+            limits.define("l", of(1_000 - n % 3)).expect("valid");
+        }
+    });
+    assert!(taken.load(Ordering::SeqCst) <= 1_000);
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    // proves: B11 (from the library)
+    #[test]
+    fn whatever_is_defined_dropped_and_taken_what_is_left_is_what_one_counts(
+        steps in prop::collection::vec((0..3_usize, 0..4_u8, 1..50_u64), 1..60),
+    ) {
+        let (limits, _) = limits();
+        let names = ["a", "b", "c"];
+        // What each is, and what has been used of it.
+        let mut model: [Option<(u64, u64)>; 3] = [None; 3];
+        for (which, act, number) in steps {
+            let (name, known) = (names[which], &mut model[which]);
+            match act {
+                0 => {
+                    let definition = Definition::new(Quota::per_day(number));
+                    let expected = match known {
+                        None => Defined::New,
+                        Some((permits, _)) if *permits == number => Defined::Kept,
+                        Some(_) => Defined::Changed,
+                    };
+                    prop_assert_eq!(limits.define(name, definition), Ok(expected));
+                    *known = Some((number, known.map_or(0, |(_, used)| used)));
+                }
+                1 => prop_assert_eq!(limits.remove(name), known.take().is_some()),
+                _ => match known {
+                    None => prop_assert!(limits.check(name, "k", number).is_err()),
+                    Some((permits, used)) => {
+                        let allowed = limits.check(name, "k", number).expect("defined").is_allowed();
+                        prop_assert_eq!(allowed, *used + number <= *permits);
+                        *used += if allowed { number } else { 0 };
+                    }
+                },
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Limits by name, which their callers define, change and drop while they are used.
+
+use core::fmt;
+use core::hash::Hash;
+use core::time::Duration;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use crate::acquire::acquire_within;
+use crate::concurrency_limiter::{Permit, wait_in_line};
+use crate::enforce::{Enforce, Enforcer, Receipt, changed, enforcers};
+use crate::key_hash::KeyHasher;
+use crate::on_change::OnChange;
+use crate::queue::DEFAULT_QUEUE_LENGTH;
+use crate::store::StoreStats;
+use crate::{Algorithm, Ask, Clock, Decision, QuotaError, SystemClock};
+
+/// Limits by name: set once, set again, dropped, by whoever uses them.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use tidegate::{Defined, Definition, Limits, Quota};
+///
+/// let limits = Limits::new();
+/// let ten = Definition::new(Quota::per_minute(10));
+/// assert_eq!(limits.define("mails", ten)?, Defined::New);
+/// assert!(limits.check("mails", "user-7", 1)?.is_allowed());
+///
+/// // What user 7 has used stays used.
+/// assert_eq!(limits.define("mails", Definition::new(Quota::per_minute(5)))?, Defined::Changed);
+/// assert_eq!(limits.peek("mails", "user-7", 1)?.remaining, 4);
+///
+/// assert!(limits.remove("mails"));
+/// assert!(limits.check("mails", "user-7", 1).is_err());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Limits<C = SystemClock> {
+    by_name: RwLock<HashMap<Box<str>, Entry>>,
+    /// Held through a change: one at a time, while checks go on.
+    changes: Mutex<()>,
+    most: usize,
+    hasher: KeyHasher,
+    clock: C,
+}
+
+/// How a limit counts, for how many keys, and what stays when it takes another's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Definition {
+    algorithm: Algorithm,
+    max_keys: usize,
+    on_change: OnChange,
+}
+
+/// What became of a definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defined {
+    /// There was no limit of this name.
+    New,
+    /// It took the place of another one.
+    Changed,
+    /// The limit was as it says already, or was to be set once only and is there.
+    Kept,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LimitsError {
+    /// No limit has this name.
+    Unknown(String),
+    /// The numbers make no limit.
+    Quota(QuotaError),
+    /// As many limits as there may be.
+    TooMany(usize),
+    /// The permits of a concurrency limit have to come back: it hands out guards.
+    HandsOutGuards(String),
+    /// The permits of a rate come back with time: it hands out no guards.
+    HandsOutNone(String),
+}
+
+impl fmt::Display for LimitsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => write!(f, "no limit is named `{name}`: define it first"),
+            Self::Quota(error) => error.fmt(f),
+            Self::TooMany(most) => write!(f, "{most} limits are defined, which is the most"),
+            Self::HandsOutGuards(name) => {
+                write!(f, "`{name}` limits concurrency: acquire a permit of it")
+            }
+            Self::HandsOutNone(name) => write!(f, "`{name}` is a rate: check it"),
+        }
+    }
+}
+
+impl core::error::Error for LimitsError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Quota(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    definition: Definition,
+    limit: Enforcer,
+}
+
+impl Definition {
+    /// A limit of this kind for at most a million keys; when it takes another's place, what was
+    /// used stays used.
+    pub fn new(algorithm: impl Into<Algorithm>) -> Self {
+        Self {
+            algorithm: algorithm.into(),
+            max_keys: 1_000_000,
+            on_change: OnChange::KeepUsed,
+        }
+    }
+
+    /// The same for so many keys.
+    #[must_use]
+    pub const fn max_keys(self, max_keys: usize) -> Self {
+        Self { max_keys, ..self }
+    }
+
+    /// The same with another choice of what stays when it takes another's place.
+    #[must_use]
+    pub const fn on_change(self, on_change: OnChange) -> Self {
+        Self { on_change, ..self }
+    }
+
+    /// How it counts.
+    pub const fn algorithm(&self) -> &Algorithm {
+        &self.algorithm
+    }
+
+    fn enforcer(&self) -> Result<Enforcer, QuotaError> {
+        let mut limits = enforcers(&[self.algorithm], self.max_keys)?;
+        limits.pop().ok_or(QuotaError::MixedAlgorithms)
+    }
+}
+
+impl Limits {
+    /// No limits yet, on the system's clock; at most 10,000 of them.
+    pub fn new() -> Self {
+        Self::with_clock(SystemClock::new())
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<C: Clock> Limits<C> {
+    /// The same on a clock of the caller's.
+    pub fn with_clock(clock: C) -> Self {
+        Self {
+            by_name: RwLock::default(),
+            changes: Mutex::default(),
+            most: 10_000,
+            hasher: KeyHasher::random(),
+            clock,
+        }
+    }
+
+    /// The same for at most so many limits.
+    #[must_use]
+    pub fn max_limits(self, max_limits: usize) -> Self {
+        Self {
+            most: max_limits,
+            ..self
+        }
+    }
+
+    /// Sets a limit, in the place of the one of this name if there is one: the new numbers hold at
+    /// once, for all keys.
+    ///
+    /// # Errors
+    /// [`LimitsError::Quota`] and [`LimitsError::TooMany`]; nothing has changed then.
+    pub fn define(&self, name: &str, definition: Definition) -> Result<Defined, LimitsError> {
+        let _one_at_a_time = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        self.set(name, definition)
+    }
+
+    /// Sets a limit unless there is one of this name.
+    ///
+    /// # Errors
+    /// As [`define`](Self::define).
+    pub fn define_once(&self, name: &str, definition: Definition) -> Result<Defined, LimitsError> {
+        let _one_at_a_time = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.definition(name).is_some() {
+            return Ok(Defined::Kept);
+        }
+        self.set(name, definition)
+    }
+
+    fn set(&self, name: &str, definition: Definition) -> Result<Defined, LimitsError> {
+        let old = self.entry(name).ok();
+        if let Some(old) = &old
+            && (old.definition.algorithm, old.definition.max_keys)
+                == (definition.algorithm, definition.max_keys)
+        {
+            return Ok(Defined::Kept);
+        }
+        let Some(old) = old else {
+            let limit = definition.enforcer().map_err(LimitsError::Quota)?;
+            let mut by_name = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
+            if by_name.len() >= self.most {
+                return Err(LimitsError::TooMany(self.most));
+            }
+            by_name.insert(name.into(), Entry { definition, limit });
+            return Ok(Defined::New);
+        };
+        let Definition {
+            algorithm,
+            max_keys,
+            on_change,
+        } = definition;
+        let now = self.clock.now();
+        let limits = changed(&*old.limit, &[algorithm], max_keys, now, on_change);
+        let limit = limits.map(|mut limits| limits.pop());
+        let limit = limit.map_err(LimitsError::Quota)?;
+        let limit = limit.ok_or(LimitsError::Quota(QuotaError::MixedAlgorithms))?;
+        let entry = Entry {
+            definition,
+            limit: Arc::clone(&limit),
+        };
+        let mut by_name = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
+        by_name.insert(name.into(), entry);
+        drop(by_name);
+        // The rest is taken over while checks go on.
+        limit.adopt_all(now);
+        Ok(Defined::Changed)
+    }
+
+    /// Drops a limit; false where there is none of this name. Guards that are out stay valid.
+    pub fn remove(&self, name: &str) -> bool {
+        let _one_at_a_time = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_name = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
+        by_name.remove(name).is_some()
+    }
+
+    /// What a limit was defined as.
+    pub fn definition(&self, name: &str) -> Option<Definition> {
+        self.entry(name).ok().map(|entry| entry.definition)
+    }
+
+    /// The names of all limits, in no order.
+    pub fn names(&self) -> Vec<String> {
+        let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        by_name.keys().map(|name| String::from(&**name)).collect()
+    }
+
+    fn entry(&self, name: &str) -> Result<Entry, LimitsError> {
+        let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        let entry = by_name.get(name).cloned();
+        entry.ok_or_else(|| LimitsError::Unknown(name.to_owned()))
+    }
+
+    fn rate(&self, name: &str) -> Result<Enforcer, LimitsError> {
+        let entry = self.entry(name)?;
+        if entry.limit.is_gate() {
+            return Err(LimitsError::HandsOutGuards(name.to_owned()));
+        }
+        Ok(entry.limit)
+    }
+
+    fn gate(&self, name: &str) -> Result<Arc<dyn Enforce>, LimitsError> {
+        let entry = self.entry(name)?;
+        if !entry.limit.is_gate() {
+            return Err(LimitsError::HandsOutNone(name.to_owned()));
+        }
+        Ok(entry.limit)
+    }
+
+    /// Takes what is asked of a rate's key if it is allowed, perhaps with a delay.
+    ///
+    /// # Errors
+    /// [`LimitsError::Unknown`]; [`LimitsError::HandsOutGuards`] for a concurrency limit.
+    pub fn check<K: Hash + ?Sized>(
+        &self,
+        name: &str,
+        key: &K,
+        ask: impl Into<Ask>,
+    ) -> Result<Decision, LimitsError> {
+        Ok(self.reserve(name, key, ask)?.0)
+    }
+
+    /// The same with a receipt to give it back by.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn reserve<K: Hash + ?Sized>(
+        &self,
+        name: &str,
+        key: &K,
+        ask: impl Into<Ask>,
+    ) -> Result<(Decision, Option<Receipt>), LimitsError> {
+        let limit = self.rate(name)?;
+        Ok(limit.check(self.hasher.hash(key), self.clock.now(), &ask.into()))
+    }
+
+    /// Takes what is asked of a rate's key, blocking the thread for at most `timeout`. A limit that
+    /// changes meanwhile is asked again as it is then, where it had to be asked again.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn acquire_within<K: Hash + ?Sized>(
+        &self,
+        name: &str,
+        key: &K,
+        ask: impl Into<Ask>,
+        timeout: Duration,
+    ) -> Result<Decision, LimitsError> {
+        let (mut limit, key, ask) = (self.rate(name)?, self.hasher.hash(key), ask.into());
+        let decision = acquire_within(&self.clock, timeout, |now, rest| {
+            if let Ok(current) = self.rate(name) {
+                limit = current;
+            }
+            limit.check(key, now, &ask.within(rest)).0
+        });
+        Ok(decision)
+    }
+
+    /// Takes permits of a concurrency limit's key if they are free, with a guard that gives them
+    /// back.
+    ///
+    /// # Errors
+    /// [`LimitsError::Unknown`]; [`LimitsError::HandsOutNone`] for a rate.
+    pub fn try_acquire<K: Hash + ?Sized>(
+        &self,
+        name: &str,
+        key: &K,
+        ask: impl Into<Ask>,
+    ) -> Result<(Decision, Option<Permit<'static>>), LimitsError> {
+        let limit = self.gate(name)?;
+        let answer = limit.check(self.hasher.hash(key), self.clock.now(), &ask.into());
+        Ok(Permit::owned(limit, answer))
+    }
+
+    /// Takes permits of a concurrency limit's key, blocking the thread in line for at most
+    /// `timeout`.
+    ///
+    /// # Errors
+    /// As [`try_acquire`](Self::try_acquire).
+    pub fn acquire_permit_within<K: Hash + ?Sized>(
+        &self,
+        name: &str,
+        key: &K,
+        ask: impl Into<Ask>,
+        timeout: Duration,
+    ) -> Result<(Decision, Option<Permit<'static>>), LimitsError> {
+        let (limit, key) = (self.gate(name)?, self.hasher.hash(key));
+        let answer = wait_in_line(&limit, key, ask.into(), DEFAULT_QUEUE_LENGTH, timeout);
+        Ok(Permit::owned(limit, answer))
+    }
+
+    /// What would be answered now. Takes nothing.
+    ///
+    /// # Errors
+    /// [`LimitsError::Unknown`].
+    pub fn peek<K: Hash + ?Sized>(
+        &self,
+        name: &str,
+        key: &K,
+        ask: impl Into<Ask>,
+    ) -> Result<Decision, LimitsError> {
+        let limit = self.entry(name)?.limit;
+        Ok(limit.peek(self.hasher.hash(key), self.clock.now(), &ask.into()))
+    }
+
+    /// Gives back what was taken of a rate. False, and nothing done, where the limit has been
+    /// dropped, or has since become one of another kind or for many more or fewer keys.
+    pub fn give_back(&self, name: &str, receipt: Receipt) -> bool {
+        self.rate(name)
+            .is_ok_and(|limit| limit.give_back(receipt, self.clock.now()).is_ok())
+    }
+
+    /// Makes a key as good as new. False, and nothing done, while a guard of it is out.
+    ///
+    /// # Errors
+    /// [`LimitsError::Unknown`].
+    pub fn reset<K: Hash + ?Sized>(&self, name: &str, key: &K) -> Result<bool, LimitsError> {
+        let limit = self.entry(name)?.limit;
+        Ok(limit.reset(self.hasher.hash(key), self.clock.now()))
+    }
+
+    /// What a limit remembers, and what it has let go of.
+    ///
+    /// # Errors
+    /// [`LimitsError::Unknown`].
+    pub fn stats(&self, name: &str) -> Result<StoreStats, LimitsError> {
+        Ok(self.entry(name)?.limit.stats())
+    }
+}

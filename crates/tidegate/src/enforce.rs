@@ -1,16 +1,19 @@
 //! Limits behind one face, whatever their algorithm: what a node, or a check of several limits,
 //! holds.
 
+mod single;
+
 use core::fmt::Debug;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+pub(crate) use self::single::{NO_KEY, Single};
 use crate::key_hash::KeyHash;
 use crate::limit::{FromAlgorithm, first_meter};
 use crate::meter::Taken;
 use crate::on_change::OnChange;
 use crate::queue::{Joined, Waiter};
-use crate::store::{Drain, Keyed, OneKey, Registered, StoreStats};
+use crate::store::{Drain, Keyed, Registered, StoreStats};
 use crate::{Algorithm, Ask, Decision, Meter, QuotaError, Timestamp};
 
 /// A store's number, never used twice in a process.
@@ -321,83 +324,5 @@ impl<M: FromAlgorithm> EnforceKeyed for Bound<M> {
 
     fn allocated_bytes(&self) -> usize {
         self.store.allocated_bytes()
-    }
-}
-
-/// A single key of a limit whose permits do not come back: it is the same whichever is asked for.
-#[derive(Debug)]
-pub(crate) struct Single<M: Meter> {
-    pub(crate) store: OneKey<M>,
-    id: StoreId,
-}
-
-/// The key of a store that has only one.
-pub(crate) const NO_KEY: KeyHash = KeyHash { hi: 1, lo: 0 };
-
-impl<M: FromAlgorithm> Single<M> {
-    pub(crate) fn new(meter: M, now: Timestamp) -> Self {
-        Self {
-            store: OneKey::new(meter, now),
-            id: StoreId::next(),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn take(&self, now: Timestamp, ask: &Ask) -> (Decision, Option<Receipt>) {
-        let (decision, taken) = self.store.check(now, ask);
-        (
-            decision,
-            taken.map(|taken| Receipt::new(taken, NO_KEY, self.id, false)),
-        )
-    }
-}
-
-impl<M: FromAlgorithm> Enforce for Single<M> {
-    fn check(&self, _key: KeyHash, now: Timestamp, ask: &Ask) -> (Decision, Option<Receipt>) {
-        self.take(now, ask)
-    }
-
-    fn peek(&self, _key: KeyHash, now: Timestamp, ask: &Ask) -> Decision {
-        self.store.peek(now, ask)
-    }
-
-    fn prepare(&self, _key: KeyHash, _now: Timestamp) {}
-
-    fn hold(
-        &self,
-        _key: KeyHash,
-        now: Timestamp,
-        ask: &Ask,
-        rest: &mut dyn FnMut(Decision) -> bool,
-    ) -> Option<Receipt> {
-        let taken = self.store.hold(now, ask, rest)?;
-        Some(Receipt::new(taken, NO_KEY, self.id, false))
-    }
-
-    fn give_back(&self, receipt: Receipt, now: Timestamp) -> Result<(), Receipt> {
-        if receipt.store() != self.id {
-            return Err(receipt);
-        }
-        self.store.undo(receipt.taken(), now);
-        Ok(())
-    }
-
-    fn reset(&self, _key: KeyHash, now: Timestamp) -> bool {
-        self.store.reset(now)
-    }
-
-    fn join(&self, key: KeyHash, now: Timestamp, ask: &Ask, _length: u64) -> Joined {
-        let (decision, receipt) = self.check(key, now, ask);
-        Joined::Decided(decision, receipt)
-    }
-
-    fn leave(&self, _waiter: &Waiter) {}
-
-    fn store_id(&self) -> StoreId {
-        self.id
-    }
-
-    fn is_gate(&self) -> bool {
-        false
     }
 }

@@ -202,7 +202,8 @@ proptest! {
                 _ => match known {
                     None => prop_assert!(limits.check(name, "k", number).is_err()),
                     Some((permits, used)) => {
-                        let allowed = limits.check(name, "k", number).expect("defined").is_allowed();
+                        let decision = limits.check(name, "k", number).expect("defined");
+                        let allowed = decision.is_allowed();
                         prop_assert_eq!(allowed, *used + number <= *permits);
                         *used += if allowed { number } else { 0 };
                     }

@@ -137,6 +137,7 @@ impl Advertised {
             | Algorithm::SmoothBursty { quota, .. }
             | Algorithm::SmoothWarmUp { quota, .. } => (quota.permits(), Some(quota.period())),
             Algorithm::FixedWindow { permits, window }
+            | Algorithm::WindowFromFirst { permits, window }
             | Algorithm::SlidingWindow {
                 permits, window, ..
             }
@@ -152,6 +153,7 @@ impl Advertised {
             }
             Algorithm::SentinelWarmUp { count, .. }
             | Algorithm::SentinelWarmUpQueue { count, .. } => (count, Some(Duration::from_secs(1))),
+            Algorithm::CalendarWindow { permits, unit } => (permits, Some(unit.longest())),
             Algorithm::RedisCell {
                 count,
                 period_seconds,

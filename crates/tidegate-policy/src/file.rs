@@ -15,7 +15,8 @@ use serde::Deserialize;
 pub(crate) use self::field::{Field, Map, OneOrMany};
 pub(crate) use self::gateway::{AdminFile, GatewayFile, MatchFile, RouteFile};
 pub(crate) use self::limit::{
-    AlgorithmName, LimitFile, OnChangeName, OnMissingName, OverrideFile, QueueFile, RefillName,
+    AlgorithmName, AlignName, LimitFile, OnChangeName, OnMissingName, OverrideFile, QueueFile,
+    RefillName,
 };
 pub(crate) use self::text::{DurationText, RateText, Scalar, SizeText};
 pub(crate) use self::upstream::{BalanceName, BuiltinName, UpstreamFile};

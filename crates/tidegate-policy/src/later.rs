@@ -7,14 +7,7 @@ const LATER_KEYS: &[(&str, &[&str])] = &[
     ("on_limit", &["reject", "redirect", "degrade", "challenge"]),
     (
         "a limit",
-        &[
-            "bandwidth",
-            "store",
-            "scheme",
-            "on_unavailable",
-            "then",
-            "align",
-        ],
+        &["bandwidth", "store", "scheme", "on_unavailable", "then"],
     ),
     ("an override", &["bandwidth"]),
 ];

@@ -6,6 +6,7 @@
 //! until?), the tests search by asking.
 
 mod admissions;
+mod calendar_window;
 mod concurrency;
 mod fixed_window;
 mod interval_bucket;
@@ -18,12 +19,14 @@ mod sliding_window;
 mod smooth_bursty;
 mod smooth_warm_up;
 mod token_bucket;
+mod window_from_first;
 
 use std::fmt::Debug;
 use std::time::Duration;
 
 use tidegate::Algorithm;
 
+pub use self::calendar_window::CalendarWindowOracle;
 pub use self::concurrency::ConcurrencyOracle;
 pub use self::fixed_window::FixedWindowOracle;
 pub use self::interval_bucket::IntervalBucketOracle;
@@ -36,6 +39,7 @@ pub use self::sliding_window::SlidingWindowOracle;
 pub use self::smooth_bursty::SmoothBurstyOracle;
 pub use self::smooth_warm_up::SmoothWarmUpOracle;
 pub use self::token_bucket::TokenBucketOracle;
+pub use self::window_from_first::WindowFromFirstOracle;
 
 /// One request as an oracle sees it. Times are Unix nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +102,12 @@ pub fn oracle_of(algorithm: &Algorithm, start: u64) -> Box<dyn Oracle> {
         Algorithm::TokenBucket(quota) => Box::new(TokenBucketOracle::new(quota, start)),
         Algorithm::FixedWindow { permits, window } => {
             Box::new(FixedWindowOracle::new(permits, window))
+        }
+        Algorithm::WindowFromFirst { permits, window } => {
+            Box::new(WindowFromFirstOracle::new(permits, window))
+        }
+        Algorithm::CalendarWindow { permits, unit } => {
+            Box::new(CalendarWindowOracle::new(permits, unit))
         }
         Algorithm::SlidingLog { permits, window } => {
             Box::new(SlidingLogOracle::new(permits, window))

@@ -205,7 +205,9 @@ pub fn scale(algorithm: &Algorithm) -> (u64, u64) {
         | Algorithm::IntervalBucket { quota, .. }
         | Algorithm::SmoothBursty { quota, .. }
         | Algorithm::SmoothWarmUp { quota, .. } => (quota.permits(), quota.period()),
+        Algorithm::CalendarWindow { permits, unit } => (permits, unit.longest()),
         Algorithm::FixedWindow { permits, window }
+        | Algorithm::WindowFromFirst { permits, window }
         | Algorithm::SlidingLog { permits, window }
         | Algorithm::SlidingCounter { permits, window } => (permits, window),
         // Steps at the edges of parts.

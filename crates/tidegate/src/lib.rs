@@ -49,6 +49,7 @@
 extern crate alloc;
 
 mod ask;
+mod calendar;
 mod decision;
 pub mod gate;
 mod limit;
@@ -57,6 +58,7 @@ mod quota;
 mod time;
 
 pub use ask::Ask;
+pub use calendar::CalendarUnit;
 pub use decision::{Decision, Retry, Verdict};
 pub use gate::Gate;
 pub use limit::{Algorithm, DEFAULT_MAX_DEBT, Limit};

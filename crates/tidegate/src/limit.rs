@@ -8,6 +8,7 @@ use core::time::Duration;
 
 #[cfg(feature = "std")]
 pub(crate) use self::meters::{FromAlgorithm, first_meter};
+use crate::CalendarUnit;
 use crate::quota::{Quota, QuotaError};
 
 /// A named limit.
@@ -34,6 +35,22 @@ pub enum Algorithm {
         permits: u64,
         /// Length of a window.
         window: Duration,
+    },
+    /// The same, but windows begin with the first request of a key after its window before. See
+    /// [`FixedWindow::from_first`](crate::meter::FixedWindow::from_first).
+    WindowFromFirst {
+        /// Permits of one window.
+        permits: u64,
+        /// Length of a window.
+        window: Duration,
+    },
+    /// At most `permits` in each day, week, month or year (UTC). See
+    /// [`FixedWindow::calendar`](crate::meter::FixedWindow::calendar).
+    CalendarWindow {
+        /// Permits of one of them.
+        permits: u64,
+        /// Which.
+        unit: CalendarUnit,
     },
     /// At most `permits` in every window of this length, exactly. See
     /// [`SlidingLog`](crate::meter::SlidingLog).
@@ -202,6 +219,10 @@ impl Algorithm {
                 permits: most,
                 window,
             }
+            | Self::WindowFromFirst {
+                permits: most,
+                window,
+            }
             | Self::SlidingWindow {
                 permits: most,
                 window,
@@ -211,6 +232,10 @@ impl Algorithm {
                 permits: most,
                 window,
             } => of(&Quota::new(*most, *window), true),
+            Self::CalendarWindow {
+                permits: most,
+                unit,
+            } => of(&Quota::new(*most, unit.longest()), true),
             Self::RedisCell {
                 max_burst,
                 count,

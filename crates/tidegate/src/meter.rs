@@ -16,6 +16,7 @@ mod sliding_window;
 mod smooth_bursty;
 mod smooth_warm_up;
 mod token_bucket;
+mod window_starts;
 mod word;
 
 use core::fmt::Debug;

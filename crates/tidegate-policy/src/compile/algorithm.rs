@@ -8,7 +8,7 @@ use tidegate::{Algorithm, DEFAULT_MAX_DEBT, Limit, Quota, QuotaError};
 
 use super::dialects::{nginx, nginx_delay, per_second, whole_seconds};
 use super::scalars::{duration, number, parsed};
-use crate::file::{AlgorithmName, Field, LimitFile, RateText, RefillName};
+use crate::file::{AlgorithmName, AlignName, Field, LimitFile, RateText, RefillName};
 use crate::grammar::{RateText as Rate, parse_rate};
 use crate::report::{Finding, Report};
 use crate::source::Span;
@@ -29,6 +29,7 @@ pub(super) struct Settings {
     max_debt: Duration,
     parts: NonZeroU32,
     refill: RefillName,
+    align: AlignName,
     initial: Option<u64>,
     /// Of nginx: how many are not delayed; `None` for none is.
     pub(super) delay: Option<u64>,
@@ -81,6 +82,7 @@ pub(super) fn settings(file: &LimitFile, report: &Report<'_>) -> Option<Settings
         max_debt: duration(&file.max_debt, report).unwrap_or(DEFAULT_MAX_DEBT),
         parts: parts(&file.parts, report),
         refill: file.refill.get().copied().unwrap_or_default(),
+        align: file.align.get().copied().unwrap_or_default(),
         initial: file.initial.get().copied(),
         delay: nginx_delay(file, report),
     };
@@ -90,11 +92,11 @@ pub(super) fn settings(file: &LimitFile, report: &Report<'_>) -> Option<Settings
 /// Settings that belong to another algorithm.
 fn refuse_strangers(kind: AlgorithmName, file: &LimitFile, report: &Report<'_>) {
     use AlgorithmName::{
-        Nginx, SentinelWarmUp, SentinelWarmUpQueue, SlidingWindow, SmoothBursty, SmoothWarmUp,
-        TokenBucket,
+        FixedWindow, Nginx, SentinelWarmUp, SentinelWarmUpQueue, SlidingWindow, SmoothBursty,
+        SmoothWarmUp, TokenBucket,
     };
     let of_warm_up: &[_] = &[SmoothWarmUp, SentinelWarmUp, SentinelWarmUpQueue];
-    let settings: [(&str, Option<Span>, &[AlgorithmName]); 8] = [
+    let settings: [(&str, Option<Span>, &[AlgorithmName]); 9] = [
         ("warm_up", file.warm_up.place(), of_warm_up),
         ("cold_factor", file.cold_factor.place(), of_warm_up),
         (
@@ -105,6 +107,7 @@ fn refuse_strangers(kind: AlgorithmName, file: &LimitFile, report: &Report<'_>) 
         ("parts", file.parts.place(), &[SlidingWindow]),
         ("refill", file.refill.place(), &[TokenBucket]),
         ("initial", file.initial.place(), &[TokenBucket]),
+        ("align", file.align.place(), &[FixedWindow]),
         ("delay", file.delay.place(), &[Nginx]),
         ("nodelay", file.nodelay.place(), &[Nginx]),
     ];
@@ -158,6 +161,7 @@ fn of_rate(
     let Rate {
         permits,
         period: window,
+        ..
     } = rate;
     let burst = burst(settings.kind, permits, numbers, report)?;
     let quota = Quota::new(permits, window).burst(burst);
@@ -179,7 +183,7 @@ fn of_rate(
                 },
             }
         }
-        AlgorithmName::FixedWindow => Algorithm::FixedWindow { permits, window },
+        AlgorithmName::FixedWindow => fixed_window(settings.align, rate, numbers, report)?,
         AlgorithmName::SlidingWindow => {
             let parts = settings.parts;
             Algorithm::SlidingWindow {
@@ -210,6 +214,28 @@ fn of_rate(
             max_debt,
         },
     })
+}
+
+fn fixed_window(
+    align: AlignName,
+    rate: Rate,
+    numbers: Numbers<'_>,
+    report: &Report<'_>,
+) -> Option<Algorithm> {
+    let (permits, window) = (rate.permits, rate.period);
+    match (align, rate.unit) {
+        (AlignName::Epoch, _) => Some(Algorithm::FixedWindow { permits, window }),
+        (AlignName::First, _) => Some(Algorithm::WindowFromFirst { permits, window }),
+        (AlignName::Calendar, Some(unit)) => Some(Algorithm::CalendarWindow { permits, unit }),
+        (AlignName::Calendar, None) => {
+            let message = "`align: calendar` is for a whole number a day, week, month or year";
+            let finding = Finding::error(numbers.rate.place()?, message);
+            report.push(finding.help(
+                "write `100/day` or `1/month`; minutes and hours are aligned to the clock without",
+            ));
+            None
+        }
+    }
 }
 
 /// The burst that is written, or the one that goes without saying.
@@ -310,6 +336,8 @@ pub(super) fn warn(limit: &Limit, place: Span, max_keys: u64, report: &Report<'_
         | Algorithm::SmoothBursty { quota, .. }
         | Algorithm::SmoothWarmUp { quota, .. } => quota.permits(),
         Algorithm::FixedWindow { permits, .. }
+        | Algorithm::WindowFromFirst { permits, .. }
+        | Algorithm::CalendarWindow { permits, .. }
         | Algorithm::SlidingWindow { permits, .. }
         | Algorithm::SlidingCounter { permits, .. }
         | Algorithm::SlidingLog { permits, .. } => permits,

@@ -39,6 +39,8 @@ pub(crate) struct LimitFile {
     pub(crate) refill: Field<RefillName>,
     /// Of `token_bucket`: permits of a key that is seen for the first time. Default: the burst.
     pub(crate) initial: Field<u64>,
+    /// Of `fixed_window`: when windows begin. Default: `epoch`.
+    pub(crate) align: Field<AlignName>,
     /// Of `nginx`: how many requests beyond the rate are not delayed. Default: 0.
     pub(crate) delay: Field<u64>,
     /// Of `nginx`: none is delayed.
@@ -129,6 +131,24 @@ pub(crate) enum RefillName {
     Interval,
     /// All of a period at once, at the multiples of the period since the epoch.
     Aligned,
+}
+
+/// When the windows of a fixed window begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(
+    rename = "align",
+    rename_all = "snake_case",
+    expecting = "epoch, first or calendar"
+)]
+#[schemars(rename = "Align")]
+pub(crate) enum AlignName {
+    /// At the multiples of the period since the epoch.
+    #[default]
+    Epoch,
+    /// With the first request of a key after its window before.
+    First,
+    /// With the days, weeks (from Monday), months and years of the calendar, in UTC.
+    Calendar,
 }
 
 /// What becomes of a request that is over the limit.

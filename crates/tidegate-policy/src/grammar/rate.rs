@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tidegate::Quota;
+use tidegate::{CalendarUnit, Quota};
 
-use super::token::{Decimal, split_decimal, split_word, time_unit};
+use super::token::{Decimal, calendar_unit, split_decimal, split_word, time_unit};
 use super::{GrammarError, parse_duration};
 
 /// An exact rate: `permits` each `period`.
@@ -12,6 +12,8 @@ use super::{GrammarError, parse_duration};
 pub(crate) struct RateText {
     pub(crate) permits: u64,
     pub(crate) period: Duration,
+    /// The period by its name in the calendar: of `1/month`, not of `1 per 30d`.
+    pub(crate) unit: Option<CalendarUnit>,
 }
 
 /// Reads a rate. A number with a decimal point is made whole over a longer period (`0.5/s` is
@@ -41,7 +43,11 @@ pub(crate) fn parse_rate(text: &str) -> Result<RateText, GrammarError> {
             _ => return Err(not_a_rate(text)),
         },
     };
-    exact(text, number, period(text, time.trim())?)
+    let rate = exact(text, number, period(text, time.trim())?)?;
+    // 0.5/month is a rate over two of them.
+    let is_one = number.places == 0;
+    let unit = calendar_unit(time.trim()).filter(|_| is_one);
+    Ok(RateText { unit, ..rate })
 }
 
 /// `min` is `1min`; anything else is a duration.
@@ -83,7 +89,11 @@ fn exact(text: &str, number: Decimal, period: Duration) -> Result<RateText, Gram
     let nanos = period.as_nanos().saturating_mul(number.scale() / shared);
     let longest = Quota::MAX_PERIOD;
     match u64::try_from(nanos).map(Duration::from_nanos) {
-        Ok(period) if period <= longest => Ok(RateText { permits, period }),
+        Ok(period) if period <= longest => Ok(RateText {
+            permits,
+            period,
+            unit: None,
+        }),
         _ => Err(GrammarError::new(
             format!(
                 "`{text}` is a rate over more than {} days",

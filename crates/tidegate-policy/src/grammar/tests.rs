@@ -19,6 +19,8 @@ fn rates() {
         ("3 per 5s", 3, 5 * NS),
         ("3/5s", 3, 5 * NS),
         ("1/month", 1, 30 * 86_400 * NS),
+        ("1/week", 1, 7 * 86_400 * NS),
+        ("2/year", 2, 365 * 86_400 * NS),
         ("100 / minute", 100, 60 * NS),
         ("7 per day", 7, 86_400 * NS),
         ("7 per 2 hours", 7, 7_200 * NS),
@@ -65,9 +67,9 @@ const NO_RATES: &[(&str, &str, &str)] = &[
     ),
     ("5/mins", "`mins` is no unit of time", "did you mean `min`?"),
     (
-        "5/week",
-        "`week` is no unit of time",
-        "units are ns, us, ms, s, min, h, d and month",
+        "5/fortnight",
+        "`fortnight` is no unit of time",
+        "units are ns, us, ms, s, min, h, d, week, month and year",
     ),
     (
         "5/5",
@@ -171,7 +173,7 @@ fn durations() {
         (
             "5 parsecs",
             "`parsecs` is no unit of time",
-            "units are ns, us, ms, s, min, h, d and month",
+            "units are ns, us, ms, s, min, h, d, week, month and year",
         ),
         ("5secs", "`secs` is no unit of time", "did you mean `sec`?"),
         (

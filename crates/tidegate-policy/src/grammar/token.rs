@@ -1,5 +1,7 @@
 //! Numbers and words, as all grammars here read them.
 
+use tidegate::CalendarUnit;
+
 use super::GrammarError;
 
 /// An exact decimal: `digits / 10^places`.
@@ -68,7 +70,7 @@ pub(crate) fn split_word(text: &str) -> (&str, &str) {
     )
 }
 
-/// Units of time, in nanoseconds. `month` is 30 days.
+/// Units of time, in nanoseconds. `month` is 30 days, `year` 365.
 const TIME_UNITS: &[(&[&str], u64)] = &[
     (&["ns"], 1),
     (&["us", "\u{b5}s", "\u{3bc}s"], 1_000),
@@ -77,7 +79,9 @@ const TIME_UNITS: &[(&[&str], u64)] = &[
     (&["m", "min", "minute", "minutes"], 60_000_000_000),
     (&["h", "hour", "hours"], 3_600_000_000_000),
     (&["d", "day", "days"], 86_400_000_000_000),
+    (&["week", "weeks"], 604_800_000_000_000),
     (&["month", "months"], 2_592_000_000_000_000),
+    (&["year", "years"], 31_536_000_000_000_000),
 ];
 
 /// The nanoseconds of a unit of time.
@@ -89,8 +93,19 @@ pub(crate) fn time_unit(word: &str) -> Result<u64, GrammarError> {
             .flat_map(|(names, _)| names.iter().copied());
         let help = match crate::suggest::closest(word, names) {
             Some(name) => format!("did you mean `{name}`?"),
-            None => "units are ns, us, ms, s, min, h, d and month".to_owned(),
+            None => "units are ns, us, ms, s, min, h, d, week, month and year".to_owned(),
         };
         GrammarError::new(format!("`{word}` is no unit of time"), help)
     })
+}
+
+/// What the calendar calls a unit of time, where it has a name for it.
+pub(crate) fn calendar_unit(word: &str) -> Option<CalendarUnit> {
+    match word {
+        "d" | "day" | "days" => Some(CalendarUnit::Day),
+        "week" | "weeks" => Some(CalendarUnit::Week),
+        "month" | "months" => Some(CalendarUnit::Month),
+        "year" | "years" => Some(CalendarUnit::Year),
+        _ => None,
+    }
 }

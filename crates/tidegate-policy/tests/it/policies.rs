@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use tidegate::{Algorithm, Quota};
+use tidegate::{Algorithm, CalendarUnit, Quota};
 use tidegate_policy::{KeyPart, Loaded, OnMissing, Policy, Request, UpstreamKind, parse};
 
 fn policy(name: &str) -> Policy {
@@ -161,6 +161,19 @@ fn every_algorithm() {
             permits: 5,
             window: 60 * second
         }
+    );
+    let (permits, window) = (5, 60 * second);
+    assert_eq!(of("first"), Algorithm::WindowFromFirst { permits, window });
+    for (name, unit) in [
+        ("monthly-window", CalendarUnit::Month),
+        ("weekly-window", CalendarUnit::Week),
+    ] {
+        assert_eq!(of(name), Algorithm::CalendarWindow { permits, unit });
+    }
+    let window = 365 * 86_400 * second;
+    assert_eq!(
+        of("epoch-window"),
+        Algorithm::FixedWindow { permits, window }
     );
     assert_eq!(
         of("log"),

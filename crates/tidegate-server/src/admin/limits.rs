@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tidegate::{Algorithm, Quota};
+use tidegate::{Algorithm, CalendarUnit, Quota};
 use tidegate_node::{EnforcedLimit, Node, Outcome};
 use tidegate_policy::OnMissing;
 
@@ -69,6 +69,19 @@ fn algorithm(algorithm: &Algorithm) -> Value {
             with(of_quota("interval_bucket", quota), "aligned", aligned)
         }
         Algorithm::FixedWindow { permits, window } => of_window("fixed_window", permits, window),
+        Algorithm::WindowFromFirst { permits, window } => {
+            of_window("window_from_first", permits, window)
+        }
+        Algorithm::CalendarWindow { permits, unit } => json!({
+            "kind": "calendar_window",
+            "permits": permits,
+            "unit": match unit {
+                CalendarUnit::Day => "day",
+                CalendarUnit::Week => "week",
+                CalendarUnit::Month => "month",
+                CalendarUnit::Year => "year",
+            },
+        }),
         Algorithm::SlidingWindow {
             permits,
             window,

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tidegate::{Algorithm, Quota};
+use tidegate::{Algorithm, CalendarUnit, Quota};
 
 use super::{EXACT_RATES, log_uniform};
 
@@ -40,6 +40,27 @@ pub fn token_bucket() -> BoxedStrategy<Algorithm> {
 pub fn fixed_window() -> BoxedStrategy<Algorithm> {
     (log_uniform(Quota::MAX_PERMITS), duration(Quota::MAX_PERIOD))
         .prop_map(|(permits, window)| Algorithm::FixedWindow { permits, window })
+        .boxed()
+}
+
+/// Windows that begin with a request.
+pub fn window_from_first() -> BoxedStrategy<Algorithm> {
+    (log_uniform(Quota::MAX_PERMITS), duration(Quota::MAX_PERIOD))
+        .prop_map(|(permits, window)| Algorithm::WindowFromFirst { permits, window })
+        .boxed()
+}
+
+/// Days, weeks, months and years.
+pub fn calendar_window() -> BoxedStrategy<Algorithm> {
+    let unit = prop::sample::select(vec![
+        CalendarUnit::Day,
+        CalendarUnit::Week,
+        CalendarUnit::Month,
+        CalendarUnit::Year,
+    ]);
+    let permits = prop_oneof![3 => 1..=20_u64, 1 => log_uniform(Quota::MAX_PERMITS)];
+    (permits, unit)
+        .prop_map(|(permits, unit)| Algorithm::CalendarWindow { permits, unit })
         .boxed()
 }
 
@@ -203,6 +224,8 @@ pub fn exact() -> BoxedStrategy<Algorithm> {
     prop_oneof![
         2 => token_bucket(),
         1 => fixed_window(),
+        1 => window_from_first(),
+        1 => calendar_window(),
         1 => sliding_log(),
         1 => smooth_bursty(),
         1 => initial_bucket(),
@@ -228,5 +251,11 @@ pub fn every_window() -> BoxedStrategy<Algorithm> {
 
 /// A limit of windows in which callers can wait.
 pub fn window_or_log() -> BoxedStrategy<Algorithm> {
-    prop_oneof![fixed_window(), every_window()].boxed()
+    prop_oneof![
+        2 => fixed_window(),
+        2 => window_from_first(),
+        1 => calendar_window(),
+        2 => every_window(),
+    ]
+    .boxed()
 }

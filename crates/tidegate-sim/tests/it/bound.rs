@@ -185,6 +185,28 @@ proptest! {
         run.each_way(|passes| in_each_window(passes, permits, window.as_nanos() as u64))?;
     }
 
+    // proves: B1 (from the first request)
+    #[test]
+    fn windows_from_the_first_request_hold_and_begin_with_one(
+        run in run(strategy::window_from_first(), 60, WAITS),
+    ) {
+        let Algorithm::WindowFromFirst { permits, window } = run.algorithm else { unreachable!() };
+        let window = window.as_nanos() as u64;
+        run.each_way(|passes| {
+            let allowed = |length: u64| (i128::from(permits) * i128::from(length / window + 2), 1);
+            prop_assert_eq!(first_excess(passes, allowed), None);
+            // Drawn from the first on, and again from the first after each.
+            let mut rest = passes;
+            while let Some(first) = rest.first() {
+                let inside = rest.partition_point(|pass| pass.at - first.at < window);
+                let passed: i128 = rest[..inside].iter().map(|pass| pass.permits).sum();
+                prop_assert!(passed <= permits.into(), "{} from {}", passed, first.at);
+                rest = &rest[inside..];
+            }
+            Ok(())
+        })?;
+    }
+
     // proves: B2 (local), B3 (local), B10 (sync)
     #[test]
     fn every_window_holds_where_callers_wait(

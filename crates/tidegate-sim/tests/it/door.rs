@@ -42,18 +42,25 @@ impl Way {
     }
 }
 
+fn boxed<M: Meter>(meter: Result<M, tidegate::QuotaError>, now: Timestamp) -> Box<dyn Door> {
+    let meter = meter.expect("strategies make valid limits");
+    Box::new(Pure {
+        state: meter.fresh(now),
+        meter,
+        taken: Vec::new(),
+    })
+}
+
 fn pure(algorithm: &Algorithm, now: Timestamp) -> Box<dyn Door> {
-    fn boxed<M: Meter>(meter: Result<M, tidegate::QuotaError>, now: Timestamp) -> Box<dyn Door> {
-        let meter = meter.expect("strategies make valid limits");
-        Box::new(Pure {
-            state: meter.fresh(now),
-            meter,
-            taken: Vec::new(),
-        })
-    }
     match *algorithm {
         Algorithm::TokenBucket(quota) => boxed(TokenBucket::<u128>::new(quota), now),
         Algorithm::FixedWindow { permits, window } => boxed(FixedWindow::new(permits, window), now),
+        Algorithm::WindowFromFirst { permits, window } => {
+            boxed(FixedWindow::from_first(permits, window), now)
+        }
+        Algorithm::CalendarWindow { permits, unit } => {
+            boxed(FixedWindow::calendar(permits, unit), now)
+        }
         Algorithm::SlidingLog { permits, window } => boxed(SlidingLog::new(permits, window), now),
         Algorithm::IntervalBucket { quota, aligned } => {
             boxed(IntervalBucket::new(quota, aligned), now)
@@ -66,6 +73,25 @@ fn pure(algorithm: &Algorithm, now: Timestamp) -> Box<dyn Door> {
         Algorithm::SlidingCounter { permits, window } => {
             boxed(SlidingCounter::new(permits, window), now)
         }
+        Algorithm::SmoothBursty { quota, max_debt } => {
+            boxed(SmoothBursty::new(quota, max_debt), now)
+        }
+        Algorithm::SmoothWarmUp {
+            quota,
+            warm_up,
+            cold_factor,
+            max_debt,
+        } => boxed(
+            SmoothWarmUp::new(quota, warm_up, cold_factor, max_debt),
+            now,
+        ),
+        Algorithm::Concurrency { max } => boxed(tidegate::gate::Concurrency::new(max), now),
+        ref dialect => pure_dialect(dialect, now),
+    }
+}
+
+fn pure_dialect(algorithm: &Algorithm, now: Timestamp) -> Box<dyn Door> {
+    match *algorithm {
         Algorithm::Nginx {
             requests,
             per_minute,
@@ -96,19 +122,6 @@ fn pure(algorithm: &Algorithm, now: Timestamp) -> Box<dyn Door> {
             SentinelWarmUpQueue::new(count, warm_up_seconds, cold_factor),
             now,
         ),
-        Algorithm::SmoothBursty { quota, max_debt } => {
-            boxed(SmoothBursty::new(quota, max_debt), now)
-        }
-        Algorithm::SmoothWarmUp {
-            quota,
-            warm_up,
-            cold_factor,
-            max_debt,
-        } => boxed(
-            SmoothWarmUp::new(quota, warm_up, cold_factor, max_debt),
-            now,
-        ),
-        Algorithm::Concurrency { max } => boxed(tidegate::gate::Concurrency::new(max), now),
         ref other => panic!("no door for {other:?}"),
     }
 }

@@ -5,7 +5,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use proptest::prelude::*;
-use tidegate::{Algorithm, Ask, Quota, Retry, Timestamp};
+use tidegate::{Algorithm, Ask, CalendarUnit, Quota, Retry, Timestamp};
 use tidegate_sim::oracle::nanos;
 use tidegate_sim::strategy::{EXACT_RATES, cases};
 
@@ -100,6 +100,11 @@ fn a_limit_of_zero_refuses_everything_and_is_never_unlimited() {
     let limits = [
         Algorithm::TokenBucket(none),
         Algorithm::FixedWindow { permits, window },
+        Algorithm::WindowFromFirst { permits, window },
+        Algorithm::CalendarWindow {
+            permits,
+            unit: CalendarUnit::Month,
+        },
         Algorithm::SlidingLog { permits, window },
         Algorithm::SmoothBursty {
             quota: none,

@@ -5,7 +5,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use proptest::prelude::*;
-use tidegate::{Algorithm, Ask, Quota, Timestamp};
+use tidegate::{Algorithm, Ask, CalendarUnit, Quota, Timestamp};
 use tidegate_sim::oracle::{Request, oracle_of};
 use tidegate_sim::strategy::{self, Allowed, cases, scale};
 
@@ -90,6 +90,11 @@ fn every_algorithm() -> Vec<Algorithm> {
         Algorithm::TokenBucket(Quota::per_second(999_999_937).burst(20)),
         Algorithm::TokenBucket(Quota::per_month(1)),
         Algorithm::FixedWindow { permits, window },
+        Algorithm::WindowFromFirst { permits, window },
+        Algorithm::CalendarWindow {
+            permits,
+            unit: CalendarUnit::Year,
+        },
         Algorithm::SlidingLog { permits, window },
         Algorithm::TokenBucket(quota.initial(3)),
         Algorithm::IntervalBucket {

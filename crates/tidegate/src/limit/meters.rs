@@ -63,12 +63,12 @@ pub(super) fn validate(algorithm: &Algorithm) -> Result<(), QuotaError> {
 }
 
 macro_rules! from_algorithm {
-    ($meter:ty, $pattern:pat $(if $guard:expr)? => $make:expr $(, $gate:literal)?) => {
+    ($meter:ty, $($pattern:pat => $make:expr),+ $(; $gate:literal)?) => {
         impl FromAlgorithm for $meter {
             $(const IS_GATE: bool = $gate;)?
             fn try_from_algorithm(algorithm: &Algorithm) -> Option<Result<Self, QuotaError>> {
                 match *algorithm {
-                    $pattern $(if $guard)? => Some($make),
+                    $($pattern => Some($make),)+
                     _ => None,
                 }
             }
@@ -104,7 +104,9 @@ fn bucket(algorithm: &Algorithm) -> Option<Result<Quota, QuotaError>> {
 
 from_algorithm!(
     FixedWindow,
-    Algorithm::FixedWindow { permits, window } => Self::new(permits, window)
+    Algorithm::FixedWindow { permits, window } => Self::new(permits, window),
+    Algorithm::WindowFromFirst { permits, window } => Self::from_first(permits, window),
+    Algorithm::CalendarWindow { permits, unit } => Self::calendar(permits, unit)
 );
 from_algorithm!(
     SlidingLog,
@@ -146,4 +148,4 @@ from_algorithm!(
     Algorithm::SmoothWarmUp { quota, warm_up, cold_factor, max_debt }
         => Self::new(quota, warm_up, cold_factor, max_debt)
 );
-from_algorithm!(Concurrency, Algorithm::Concurrency { max } => Self::new(max), true);
+from_algorithm!(Concurrency, Algorithm::Concurrency { max } => Self::new(max); true);

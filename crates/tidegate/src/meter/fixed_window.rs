@@ -1,14 +1,17 @@
-//! Fixed window: so many permits in each window of the clock.
+//! Fixed window: so many permits in each window of the clock, of the calendar, or of a key's own.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
+use super::window_starts::WindowStarts;
 use super::{Meter, Plan, State, Taken, Used};
 use crate::time::nanos;
-use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
+use crate::{Ask, CalendarUnit, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
 
-/// At most `permits` in each window; windows are aligned to the Unix epoch and half-open.
+/// At most `permits` in each window; windows are half-open. They are aligned to the Unix epoch,
+/// or are the days, weeks, months or years of the calendar (UTC), or begin with the first request
+/// of a key after its window before.
 ///
 /// Across an edge up to twice the permits can pass in an instant (the end of one window and the
 /// start of the next): that is what the algorithm is. A sliding log has no such edge. A caller
@@ -16,7 +19,7 @@ use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FixedWindow {
     permits: u64,
-    window: u64,
+    windows: WindowStarts,
 }
 
 /// The state: the window that was last asked, how much was taken from it, and what is reserved of
@@ -36,6 +39,8 @@ pub struct Window {
 /// What a request would change.
 #[derive(Clone, Copy, Debug)]
 pub struct Reserve {
+    /// When the current window began.
+    start: u64,
     /// Windows that are over.
     over: u64,
     /// The window that is taken from, counted from the current one.
@@ -79,13 +84,13 @@ impl Window {
         }
     }
 
-    /// Goes on to a later window.
-    fn go_on(&mut self, over: u64, window: u64) {
+    /// Goes on to a later window, which began at `start`.
+    fn go_on(&mut self, over: u64, start: u64) {
+        self.start = start;
         if over == 0 {
             return;
         }
         self.count = self.count_at(over);
-        self.start += over * window;
         if let Some(ahead) = &mut self.ahead {
             let over = usize::try_from(over).unwrap_or(usize::MAX);
             ahead.drain(..over.min(ahead.len()));
@@ -103,28 +108,47 @@ impl FixedWindow {
     /// [`QuotaError`] where the numbers make no limit.
     pub fn new(permits: u64, window: Duration) -> Result<Self, QuotaError> {
         Quota::new(permits, window).rate()?;
-        Ok(Self {
-            permits,
-            window: nanos(window),
-        })
+        let windows = WindowStarts::Aligned(nanos(window));
+        Ok(Self { permits, windows })
+    }
+
+    /// `permits` in each window of this length, which begins with the first request of a key
+    /// after its window before: a key at rest has none.
+    ///
+    /// # Errors
+    /// [`QuotaError`] where the numbers make no limit.
+    pub fn from_first(permits: u64, window: Duration) -> Result<Self, QuotaError> {
+        Quota::new(permits, window).rate()?;
+        let windows = WindowStarts::FromFirst(nanos(window));
+        Ok(Self { permits, windows })
+    }
+
+    /// `permits` in each day, week, month or year of the calendar.
+    ///
+    /// # Errors
+    /// [`QuotaError::TooManyPermits`] above [`Quota::MAX_PERMITS`].
+    pub fn calendar(permits: u64, unit: CalendarUnit) -> Result<Self, QuotaError> {
+        Quota::new(permits, unit.longest()).rate()?;
+        let windows = WindowStarts::Calendar(unit);
+        Ok(Self { permits, windows })
     }
 
     /// How many windows are over since the one that was last asked. A clock that stepped back
     /// stays in the window it had reached.
     fn over(&self, state: &Window, now: Timestamp) -> u64 {
-        self.start_of(now).saturating_sub(state.start) / self.window
+        self.windows.between(state.start, now.as_nanos())
     }
 
-    fn start_of(&self, now: Timestamp) -> u64 {
-        now.as_nanos() - now.as_nanos() % self.window
-    }
-
-    /// Nanoseconds until a window begins, counted from the one that was last asked.
-    fn until(&self, state: &Window, place: u64, now: Timestamp) -> u64 {
-        let start = place
-            .saturating_mul(self.window)
-            .saturating_add(state.start);
-        start.saturating_sub(now.as_nanos())
+    /// The same, and when the current window began: now, where windows begin with a request and
+    /// nothing is taken from the last one any more.
+    fn current(&self, state: &Window, now: Timestamp) -> (u64, u64) {
+        let over = self.over(state, now);
+        let reserved = state.reserved();
+        let is_at_rest = over > reserved || reserved == 0 && state.count == 0;
+        if is_at_rest && matches!(self.windows, WindowStarts::FromFirst(_)) {
+            return (over, now.as_nanos());
+        }
+        (over, self.windows.after(state.start, over))
     }
 
     /// What is taken from the current window and reserved of those to come.
@@ -144,7 +168,11 @@ impl Meter for FixedWindow {
     }
 
     fn plan(&self, state: &Window, now: Timestamp, ask: &Ask) -> Plan<Reserve> {
-        let over = self.over(state, now);
+        let (over, start) = self.current(state, now);
+        let until = |place| {
+            let begins = self.windows.after(start, place - over);
+            begins.saturating_sub(now.as_nanos())
+        };
         let permits = ask.permits();
         // Never before one who came earlier.
         let mut last = state.reserved().max(over);
@@ -153,7 +181,7 @@ impl Meter for FixedWindow {
         let place = if fits { last } else { last + 1 };
         let wait = match place - over {
             0 => 0,
-            _ => self.until(state, place, now),
+            _ => until(place),
         };
         let patience = ask.patience_at(now);
         let mut change = None;
@@ -169,6 +197,7 @@ impl Meter for FixedWindow {
             count = permits + if fits { count } else { 0 };
             last = place;
             change = Some(Reserve {
+                start,
                 over,
                 place: place - over,
                 permits,
@@ -187,33 +216,33 @@ impl Meter for FixedWindow {
         } else {
             0
         };
-        let until_unused = self.until(state, last + 1, now);
         let decision = Decision {
             verdict,
             limit: self.permits,
             remaining,
-            reset_after: Duration::from_nanos(if is_unused { 0 } else { until_unused }),
+            reset_after: Duration::from_nanos(if is_unused { 0 } else { until(last + 1) }),
         };
         Plan { decision, change }
     }
 
     fn commit(&self, state: &mut Window, change: Reserve) -> Taken {
-        state.go_on(change.over, self.window);
+        state.go_on(change.over, change.start);
         let count = state.count_at(change.place) + change.permits;
         state.set_count_at(change.place, count);
         Taken {
             permits: change.permits,
-            at: Timestamp::from_nanos(state.start + change.place * self.window),
+            at: Timestamp::from_nanos(self.windows.after(state.start, change.place)),
             detail: 0,
         }
     }
 
     fn undo(&self, state: &mut Window, taken: &Taken, _now: Timestamp) {
         // Permits of a window that is over came back with the next one.
-        let Some(ahead) = self.start_of(taken.at).checked_sub(state.start) else {
+        let start = self.windows.start_at(taken.at.as_nanos());
+        if start < state.start {
             return;
-        };
-        let place = ahead / self.window;
+        }
+        let place = self.windows.between(state.start, start);
         if place <= state.reserved() {
             let count = state.count_at(place).saturating_sub(taken.permits);
             state.set_count_at(place, count);
@@ -228,14 +257,14 @@ impl Meter for FixedWindow {
         // More than 2^41 is as good as any debt: it is gone with the window.
         let count = used.permits_ceil().min(2 * Quota::MAX_PERMITS);
         Window {
-            start: self.start_of(now),
+            start: self.windows.start_at(now.as_nanos()),
             count,
             ahead: None,
         }
     }
 
     fn migrate(&self, new: &Self, state: &mut Window, now: Timestamp) {
-        if new.window == self.window {
+        if new.windows == self.windows {
             // What is reserved stays where it is.
             return;
         }

@@ -191,7 +191,7 @@ impl Meter for SentinelWarmUpQueue {
         let goes_on = self.nanos_of(last);
         let delay = goes_on - nanos;
         let longest = u64::try_from(Self::MAX_WAIT.as_nanos()).unwrap_or(u64::MAX);
-        let patience = ask.max_delay_nanos().min(longest);
+        let patience = ask.patience_at(now).min(longest);
         if delay > patience {
             let at = self.lets_in_at(line, nanos, patience);
             return refuse(Retry::After(Duration::from_nanos(at - nanos)));

@@ -17,6 +17,8 @@ fn strict() -> BoxedStrategy<Algorithm> {
     prop_oneof![
         strategy::token_bucket(),
         strategy::fixed_window(),
+        strategy::window_from_first(),
+        strategy::calendar_window(),
         strategy::sliding_log(),
         full_interval_bucket(),
         strategy::sliding_window(),

@@ -1,6 +1,6 @@
 //! What was told was not true.
 
-use tidegate::{Algorithm, Clock, Retry};
+use tidegate::{Algorithm, CalendarUnit, Clock, Retry};
 
 use super::*;
 
@@ -118,4 +118,96 @@ fn a_request_that_never_fits_is_not_told_to_wait() {
         assert_eq!(refused.retry(), Some(Retry::Never));
         assert_eq!(clock.now(), before);
     }
+}
+
+const NANO: Duration = Duration::from_nanos(1);
+
+fn calendar(permits: u64, unit: CalendarUnit) -> Algorithm {
+    Algorithm::CalendarWindow { permits, unit }
+}
+
+// There a month is 30 days from 1970 on. Ends of January 2027, of February 2028 and of 2100.
+// shows: B1 (calendar)
+#[test]
+fn envoy_ratelimit_1206_a_month_is_that_of_the_calendar() {
+    for (last_day, days) in [
+        (1_801_353_600, 28),
+        (1_835_395_200, 31),
+        (4_107_456_000, 31),
+    ] {
+        let first = Timestamp::from_secs(last_day + 86_400);
+        let (limiter, clock) = timed(calendar(2, CalendarUnit::Month));
+        clock.set(Timestamp::from_nanos(first.as_nanos() - 1));
+        assert_eq!(pass(&limiter, 5), 2, "at the end of the month");
+        assert_eq!(limiter.check().retry_after(), Some(NANO));
+        clock.advance(NANO);
+        assert_eq!(pass(&limiter, 5), 2, "at the start of the next");
+        let wait = limiter.check().retry_after();
+        assert_eq!(wait, Some(Duration::from_hours(24 * days)));
+    }
+}
+
+// There the counter of a month lives for 30 days, and the wait is told as a second.
+// shows: B1 (calendar)
+#[test]
+fn kong_a_month_that_is_used_up_on_the_first_is_so_on_the_31st() {
+    let first = Timestamp::from_secs(1_798_761_600); // of January 2027
+    let (limiter, clock) = timed(calendar(1, CalendarUnit::Month));
+    clock.set(first);
+    assert!(limiter.check().is_allowed());
+    for day in 1..31 {
+        clock.set(first.after(Duration::from_hours(24 * day)));
+        let rest = Duration::from_hours(24 * (31 - day));
+        assert_eq!(limiter.check().retry_after(), Some(rest), "day {day}");
+    }
+    clock.set(first.after(Duration::from_hours(24 * 31)));
+    assert!(limiter.check().is_allowed());
+}
+
+// shows: B1 (calendar)
+#[test]
+fn weeks_begin_on_monday_and_years_in_january() {
+    let monday = Timestamp::from_secs(1_795_996_800); // 2026-11-30
+    let new_year = Timestamp::from_secs(1_798_761_600); // 2027
+    for (unit, edge) in [
+        (CalendarUnit::Week, monday),
+        (CalendarUnit::Day, monday),
+        (CalendarUnit::Year, new_year),
+    ] {
+        let (limiter, clock) = timed(calendar(1, unit));
+        clock.set(Timestamp::from_nanos(edge.as_nanos() - 3_600_000_000_000));
+        assert_eq!(pass(&limiter, 5), 1);
+        assert_eq!(
+            limiter.check().retry_after(),
+            Some(seconds(3_600)),
+            "{unit:?}"
+        );
+        clock.set(edge);
+        assert_eq!(pass(&limiter, 5), 1, "{unit:?}");
+    }
+}
+
+// shows: B1 (from the first request)
+#[test]
+fn a_window_begins_with_the_first_request_after_the_window_before() {
+    let (limiter, clock) = timed(Algorithm::WindowFromFirst {
+        permits: 2,
+        window: seconds(60),
+    });
+    clock.advance(seconds(17));
+    assert!(limiter.check().is_allowed());
+    clock.advance(seconds(59));
+    assert_eq!(pass(&limiter, 5), 1);
+    assert_eq!(limiter.check().retry_after(), Some(seconds(1)));
+    // Over, but the next has not begun: it does when it is asked for.
+    clock.advance(seconds(31));
+    assert_eq!(limiter.peek(&Ask::ONE).reset_after, Duration::ZERO);
+    clock.advance(seconds(10));
+    let (_, receipt) = limiter.reserve(&Ask::ONE);
+    assert_eq!(limiter.peek(&Ask::ONE).reset_after, seconds(60));
+    // A window in which nobody is any more never was.
+    clock.advance(seconds(10));
+    limiter.give_back(receipt.expect("taken")).expect("its own");
+    clock.advance(seconds(10));
+    assert_eq!(limiter.check().reset_after, seconds(60));
 }

@@ -201,10 +201,10 @@ fn a_window_begins_with_the_first_request_after_the_window_before() {
     assert_eq!(limiter.check().retry_after(), Some(seconds(1)));
     // Over, but the next has not begun: it does when it is asked for.
     clock.advance(seconds(31));
-    assert_eq!(limiter.peek(&Ask::ONE).reset_after, Duration::ZERO);
+    assert_eq!(limiter.peek(Ask::ONE).reset_after, Duration::ZERO);
     clock.advance(seconds(10));
-    let (_, receipt) = limiter.reserve(&Ask::ONE);
-    assert_eq!(limiter.peek(&Ask::ONE).reset_after, seconds(60));
+    let (_, receipt) = limiter.reserve(Ask::ONE);
+    assert_eq!(limiter.peek(Ask::ONE).reset_after, seconds(60));
     // A window in which nobody is any more never was.
     clock.advance(seconds(10));
     limiter.give_back(receipt.expect("taken")).expect("its own");

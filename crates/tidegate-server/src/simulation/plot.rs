@@ -16,6 +16,9 @@ const LEFT: f64 = 52.0;
 const RIGHT: f64 = 20.0;
 /// Height of what is above and below the line of a panel, together.
 const BODY: f64 = 150.0;
+/// The least height of a bar, and the least distance of two numbers on the axis.
+const LEAST: f64 = 1.0;
+const APART: f64 = 13.0;
 /// A panel's title and its distance from the one above.
 const HEAD: f64 = 44.0;
 /// The legend at the top, and the labels of time at the bottom.
@@ -199,13 +202,16 @@ fn panel(out: &mut Svg, track: &Track, axis: &Axis, top: f64) {
         escaped(&name(track)),
         escaped(&counts(track)),
     ));
+    // Numbers that would stand on each other are left out.
     for (count, sign) in heights(up)
         .map(|n| (n, -1.0))
         .chain(heights(down).map(|n| (n, 1.0)))
     {
         let y = line + sign * each * count as f64;
-        out.rule("grid", (LEFT, y), (WIDTH - RIGHT, y));
-        out.text(LEFT - 8.0, y + 4.5, "end", &count.to_string());
+        if each * count as f64 >= APART {
+            out.rule("grid", (LEFT, y), (WIDTH - RIGHT, y));
+            out.text(LEFT - 8.0, y + 4.5, "end", &count.to_string());
+        }
     }
     out.text(LEFT - 8.0, line + 4.5, "end", "0");
     out.outline(&bars, axis, line, each);
@@ -296,7 +302,9 @@ impl Svg {
             if more > 0 {
                 let (x, y) = (axis.x(at) + air / 2.0, line - each * from as f64);
                 let width = tenth(axis.width() - air);
-                let rise = tenth(-each * more as f64);
+                // One of many is still seen.
+                let rise = each * more as f64;
+                let rise = tenth(-rise.signum() * rise.abs().max(LEAST));
                 let _ = write!(path, "M{} {}v{rise}h{width}V{1}Z", tenth(x), tenth(y));
             }
         }

@@ -112,6 +112,18 @@ fn who_has_waited_stands_on_who_goes_ahead_at_once() {
 }
 
 #[test]
+fn one_of_many_is_seen_and_its_number_stands_on_no_other() {
+    let policy = "limits: { l: { rate: 1/s, burst: 5000 } }";
+    let svg = picture(policy, std::iter::repeat_n(0, 5_001));
+    let refused = bars(&svg, "refused");
+    assert!(refused.len() == 1 && refused[0].2 >= 1.0, "{refused:?}");
+    assert!(
+        svg.contains(">2000</text>") && !svg.contains(">1</text>"),
+        "{svg}"
+    );
+}
+
+#[test]
 fn it_is_the_same_each_time_and_stays_small_however_long_the_trace() {
     let times = || (0..20_000_u64).map(|n| n * n * 97_777 + 1_700_000_000_000_000_000);
     let svg = picture(tidegate_policy::DEFAULT, times());

@@ -73,6 +73,7 @@ fn hot(filter: &str) {
             &sides,
         );
     }
+    hot_as_it_comes(filter);
     hot_cached(filter);
     denied(filter);
 }
@@ -120,6 +121,30 @@ fn denied(filter: &str) {
     ];
     row(
         "hot key, denied, a clock that stands",
+        (filter, Target::Nothing),
+        1,
+        &sides,
+    );
+}
+
+/// Each with the clock that it has unless told otherwise.
+fn hot_as_it_comes(filter: &str) {
+    let (theirs, ours) = open();
+    let (governor, clock) = (Governor::direct(theirs), SystemClock::new());
+    let limiter = limiter(ours, SystemClock::new());
+    let sides = [
+        Side::new("governor (quanta)", |_| {
+            black_box(governor.check().is_ok());
+        }),
+        Side::new("floor system clock alone", |_| {
+            black_box(clock.now());
+        }),
+        Side::new("tidegate (system clock)", |_| {
+            black_box(limiter.check().is_allowed());
+        }),
+    ];
+    row(
+        "hot key, allowed, as it comes",
         (filter, Target::Nothing),
         1,
         &sides,

@@ -31,8 +31,8 @@ pub struct Admission<'a> {
     pub(crate) shadow: SmallVec<[Applied<'a>; 2]>,
     pub(crate) hold: Hold,
     pub(crate) missing: Option<&'a KeyPart>,
-    /// Whether it has waited for a place.
-    pub(crate) waited: bool,
+    /// How long it has waited for a place.
+    pub(crate) waited: Duration,
 }
 
 impl<'a> Admission<'a> {
@@ -53,6 +53,11 @@ impl<'a> Admission<'a> {
             .map(|applied| applied.decision.delay())
             .max()
             .unwrap_or_default()
+    }
+
+    /// How long it has waited in line already, for a place that it has got.
+    pub const fn waited(&self) -> Duration {
+        self.waited
     }
 
     /// The limit whose decision the caller is told: the denial with the longest wait, or else

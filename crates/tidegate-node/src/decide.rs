@@ -86,7 +86,10 @@ impl Snapshot {
         let mut admission = Admission::default();
         let is_last = matches!(turn, Turn::Last);
         match turn {
-            Turn::With(place) => decide_with(place, &met.enforced, call, &mut admission),
+            Turn::With(place) => {
+                decide_with(place, &met.enforced, call, &mut admission);
+                admission.waited = call.now.since(came);
+            }
             Turn::First | Turn::Last => decide_enforced(&met.enforced, call, &mut admission),
         }
         if !is_last && let Some(line) = met.line(&admission, call, came) {
@@ -251,7 +254,6 @@ fn decide_with<'a>(place: Place, met: &[Met<'a>], call: &Call<'_>, admission: &m
     decide_all(before.iter().chain(after), call, admission);
     admission.applied.insert(at, own.applied(place.decision()));
     if admission.is_allowed() {
-        admission.waited = true;
         admission.hold.taken.extend(place.into_taken());
     }
 }
@@ -318,7 +320,7 @@ impl<'a> Admission<'a> {
     /// Counts the outcome at each limit: a denial at those that denied, an allowance only where
     /// the request as a whole goes ahead.
     fn count(&self) {
-        let at_once = self.delay().is_zero() && !self.waited;
+        let at_once = self.delay().is_zero() && self.waited.is_zero();
         let outcome = match (self.is_allowed(), at_once) {
             (true, true) => Some(Outcome::Allowed),
             (true, false) => Some(Outcome::Delayed),

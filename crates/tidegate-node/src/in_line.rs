@@ -46,6 +46,11 @@ impl fmt::Debug for Place {
 }
 
 impl InLine {
+    /// Until when it waits at most.
+    pub const fn until(&self) -> Timestamp {
+        self.until
+    }
+
     /// Waits for the place; `None` where it took too long, or the line is as long as it may be.
     ///
     /// Cancel safe: dropped, the request is out of the line.

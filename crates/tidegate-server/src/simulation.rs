@@ -1,6 +1,7 @@
 //! Requests in virtual time: a trace, decided by the node that `serve` runs.
 
 mod decision_line;
+mod in_line;
 mod plot;
 mod summary;
 mod ticks;
@@ -14,10 +15,11 @@ use std::time::Duration;
 
 use tidegate::{Clock, KeyHasher, MAX_LIMITS_PER_CHECK, ManualClock, QuotaError, Timestamp};
 use tidegate_gateway::RequestView;
-use tidegate_node::{Admission, Call, Hold, Node, Snapshot};
+use tidegate_node::{Call, Hold, Node, Snapshot, Turn};
 use tidegate_policy::Policy;
 
 pub use self::decision_line::{DecisionLine, OutcomeWord, RetryWord};
+use self::in_line::{Asked, Told, Waiting};
 pub use self::plot::svg;
 pub use self::summary::{LimitSummary, Summary};
 pub use self::timeline::{Piece, Timeline, Track};
@@ -35,6 +37,9 @@ pub struct Simulation {
     clock: ManualClock,
     /// What requests hold that have not ended, by their line.
     in_flight: HashMap<usize, Hold>,
+    /// Those who wait in line for a place.
+    waiting: Waiting,
+    told: Told,
     summary: Summary,
     /// What came and went when, where somebody wants to see it.
     timeline: Option<Timeline>,
@@ -86,6 +91,8 @@ impl Simulation {
             node: node.map_err(SimulationError::Quota)?,
             clock,
             in_flight: HashMap::new(),
+            waiting: Waiting::default(),
+            told: Told::default(),
             summary: Summary::default(),
             timeline: None,
         })
@@ -111,37 +118,99 @@ impl Simulation {
     /// # Errors
     /// [`SimulationError::Quota`] where a limit of the policy is none; the old one stays.
     pub fn reload(&mut self, at_ns: u64, policy: Policy) -> Result<(), SimulationError> {
-        self.clock.set(Timestamp::from_nanos(at_ns));
-        self.node
-            .reload(policy)
-            .map(drop)
-            .map_err(SimulationError::Quota)
+        self.advance(at_ns)?;
+        self.node.reload(policy).map_err(SimulationError::Quota)?;
+        self.let_in()
     }
 
     /// Ends the request of an earlier line at `at_ns`. One that was allowed and held nothing may
-    /// end too.
+    /// end too; one that waits in line gives up, which is a refusal.
     ///
     /// # Errors
     /// [`SimulationError::NotInFlight`] where it is not in flight.
     pub fn release(&mut self, at_ns: u64, line: usize) -> Result<(), SimulationError> {
-        self.clock.set(Timestamp::from_nanos(at_ns));
-        self.in_flight
-            .remove(&line)
-            .map(drop)
-            .ok_or(SimulationError::NotInFlight(line))
+        self.advance(at_ns)?;
+        if let Some(hold) = self.in_flight.remove(&line) {
+            drop(hold);
+        } else {
+            let asked = self.waiting.give_up(line);
+            self.decide(asked.ok_or(SimulationError::NotInFlight(line))?, Turn::Last)?;
+        }
+        self.let_in()
     }
 
-    /// Decides on the request of this line. It stays in flight until it is released.
+    /// Decides on the request of this line, now or, where it waits in line for a place, later. If
+    /// it is allowed, it is in flight until it is released.
     ///
     /// # Errors
     /// [`SimulationError`] where it names limits that there are not.
     pub fn request(
         &mut self,
         line: usize,
-        request: &TraceRequest,
-    ) -> Result<DecisionLine, SimulationError> {
-        // A step back counts as no time passed.
-        self.clock.set(Timestamp::from_nanos(request.at_ns));
+        request: Box<TraceRequest>,
+    ) -> Result<(), SimulationError> {
+        self.advance(request.at_ns)?;
+        let asked = Asked {
+            line,
+            number: self.told.next_number(),
+            request,
+            came: self.clock.now(),
+        };
+        self.decide(asked, Turn::First)?;
+        self.let_in()
+    }
+
+    /// Any line but a reload, whose policy the caller has to find.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request) and [`release`](Self::release).
+    pub fn step(&mut self, line: usize, event: TraceLine) -> Result<(), SimulationError> {
+        match event {
+            TraceLine::Request(request) => self.request(line, request),
+            TraceLine::Release { at_ns, line } => self.release(at_ns, line),
+            TraceLine::Reload { at_ns, .. } => self.advance(at_ns),
+        }
+    }
+
+    /// Lets the time go on until nobody waits any more: at the end of a trace.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub fn finish(&mut self) -> Result<(), SimulationError> {
+        self.advance(Timestamp::MAX.as_nanos())
+    }
+
+    /// The next decision, in the order of the trace, if it has been made.
+    pub fn next_decision(&mut self) -> Option<DecisionLine> {
+        self.told.fetch()
+    }
+
+    /// Lets the time go on to `at_ns`. Who cannot wait until then is told so on the way; a step back
+    /// counts as no time passed.
+    fn advance(&mut self, at_ns: u64) -> Result<(), SimulationError> {
+        let to = Timestamp::from_nanos(at_ns);
+        // At the very time a place may still come.
+        while let Some((asked, until)) = self.waiting.next_late(to) {
+            self.clock.set(until);
+            self.decide(asked, Turn::Last)?;
+            self.let_in()?;
+        }
+        if at_ns < Timestamp::MAX.as_nanos() {
+            self.clock.set(to);
+        }
+        Ok(())
+    }
+
+    /// Goes on with those who have got what they waited for.
+    fn let_in(&mut self) -> Result<(), SimulationError> {
+        while let Some((asked, turn)) = self.waiting.next() {
+            self.decide(asked, turn)?;
+        }
+        Ok(())
+    }
+
+    fn decide(&mut self, asked: Asked, turn: Turn) -> Result<(), SimulationError> {
+        let request = &*asked.request;
         let snapshot = self.node.snapshot();
         let view = RequestView::new(&request.parts, request.client_ip);
         let (route, limits) = limits_of(&snapshot, &view, request.limits.as_deref())?;
@@ -154,43 +223,31 @@ impl Simulation {
             peek: request.peek,
             now: self.clock.now(),
         };
-        let admission = snapshot.decide(&call);
+        let admission = if request.peek {
+            snapshot.decide(&call)
+        } else {
+            match snapshot.decide_or_wait(&call, asked.came, turn) {
+                Ok(admission) => admission,
+                Err(line) => {
+                    self.waiting.join(asked, line);
+                    return Ok(());
+                }
+            }
+        };
         let decision = DecisionLine::of(request.at_ns, &admission);
         self.summary.count(&call, &admission);
         if let (Some(timeline), false) = (&mut self.timeline, request.peek) {
-            timeline.add(call.now, &admission);
+            timeline.add(asked.came, &admission);
         }
-        self.keep(line, admission, request.peek);
-        Ok(decision)
-    }
-
-    /// Any line but a reload, whose policy the caller has to find.
-    ///
-    /// # Errors
-    /// As [`request`](Self::request) and [`release`](Self::release).
-    pub fn step(
-        &mut self,
-        line: usize,
-        event: &TraceLine,
-    ) -> Result<Option<DecisionLine>, SimulationError> {
-        match event {
-            TraceLine::Request(request) => self.request(line, request).map(Some),
-            TraceLine::Release { at_ns, line } => self.release(*at_ns, *line).map(|()| None),
-            TraceLine::Reload { at_ns, .. } => {
-                self.clock.set(Timestamp::from_nanos(*at_ns));
-                Ok(None)
-            }
-        }
-    }
-
-    fn keep(&mut self, line: usize, admission: Admission<'_>, peek: bool) {
         let allowed = admission.is_allowed();
         let mut hold = admission.into_hold();
-        if allowed && !peek {
+        if allowed && !request.peek {
             // Its caller waits as it was told, and goes on.
             hold.go_ahead();
-            self.in_flight.insert(line, hold);
+            self.in_flight.insert(asked.line, hold);
         }
+        self.told.tell(asked.number, decision);
+        Ok(())
     }
 }
 

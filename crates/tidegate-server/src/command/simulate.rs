@@ -160,15 +160,10 @@ impl Run {
                 reloaded.map_err(|error| at_line(name, number, &error.to_string()))?;
                 continue;
             }
-            let step = self.simulation.step(number, &event);
-            let decision = step.map_err(|error| at_line(name, number, &error.to_string()))?;
-            if let (Some(decision), Some(out)) = (decision, &mut self.decisions) {
-                let written = serde_json::to_writer(&mut *out, &decision)
-                    .map_err(io::Error::from)
-                    .and_then(|()| out.write_all(b"\n"));
-                if !is_still_read(written)? {
-                    return Ok(());
-                }
+            let step = self.simulation.step(number, event);
+            step.map_err(|error| at_line(name, number, &error.to_string()))?;
+            if !self.write_decisions()? {
+                return Ok(());
             }
             done += 1;
             if let Some(bar) = bar.filter(|_| done % PROGRESS_STEP == 0) {
@@ -178,7 +173,28 @@ impl Run {
         Ok(())
     }
 
+    /// Writes what has been decided; whether anybody reads on.
+    fn write_decisions(&mut self) -> Result<bool, CommandError> {
+        while let Some(decision) = self.simulation.next_decision() {
+            let Some(out) = &mut self.decisions else {
+                continue;
+            };
+            let written = serde_json::to_writer(&mut *out, &decision)
+                .map_err(io::Error::from)
+                .and_then(|()| out.write_all(b"\n"));
+            if !is_still_read(written)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn finish(&mut self) -> Result<(), CommandError> {
+        let finished = self.simulation.finish();
+        finished.map_err(|error| CommandError::new(error.to_string()))?;
+        if !self.write_decisions()? {
+            return Ok(());
+        }
         match &mut self.decisions {
             Some(out) => is_still_read(out.flush()).map(drop),
             None => Ok(()),

@@ -54,7 +54,8 @@ pub enum RetryWord {
 
 impl DecisionLine {
     pub(super) fn of(at_ns: u64, admission: &Admission<'_>) -> Self {
-        let outcome = match (admission.is_allowed(), admission.delay().is_zero()) {
+        let delay = admission.waited() + admission.delay();
+        let outcome = match (admission.is_allowed(), delay.is_zero()) {
             (true, true) => OutcomeWord::Allowed,
             (true, false) => OutcomeWord::Delayed,
             (false, _) => OutcomeWord::Denied,
@@ -71,7 +72,7 @@ impl DecisionLine {
             at_ns,
             outcome,
             limit: admission.limit().map(ToOwned::to_owned),
-            delay_ns: nanos(admission.delay()),
+            delay_ns: nanos(delay),
             burst: decision.map(|decision| decision.limit),
             remaining: decision.map(|decision| decision.remaining),
             retry,

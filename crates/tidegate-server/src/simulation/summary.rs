@@ -45,7 +45,8 @@ impl Summary {
         }
         self.requests += 1;
         self.allowed += u64::from(admission.is_allowed());
-        let ahead = admission.is_allowed().then(|| !admission.delay().is_zero());
+        let waits = !(admission.waited() + admission.delay()).is_zero();
+        let ahead = admission.is_allowed().then_some(waits);
         for applied in admission.applied() {
             self.count_at(call, applied, ahead, false);
         }

@@ -151,7 +151,8 @@ impl Timeline {
 
     /// One more request.
     pub(super) fn add(&mut self, now: Timestamp, admission: &Admission<'_>) {
-        let outcome = Outcome::of(admission.is_allowed(), admission.delay());
+        let delay = admission.waited() + admission.delay();
+        let outcome = Outcome::of(admission.is_allowed(), delay);
         self.reach(now, outcome);
         let (first, length) = (self.first_piece(), self.piece_nanos());
         let place = |at: Timestamp| index(at, first, length);

@@ -14,7 +14,7 @@ fn picture_of(policy: &str, trace: impl IntoIterator<Item = String>) -> String {
     simulation.keep_timeline();
     for (line, text) in trace.into_iter().enumerate() {
         simulation
-            .step(line, &TraceLine::parse(&text).unwrap())
+            .step(line, TraceLine::parse(&text).unwrap())
             .unwrap();
     }
     svg(simulation.timeline().unwrap())

@@ -13,7 +13,7 @@ fn timeline(policy: &str, times: &[u64]) -> Timeline {
     simulation.keep_timeline();
     for (line, at) in times.iter().enumerate() {
         let event = TraceLine::parse(&format!("{{\"at_ns\":{at}}}")).unwrap();
-        simulation.step(line, &event).unwrap();
+        simulation.step(line, event).unwrap();
     }
     simulation.timeline().unwrap().clone()
 }

@@ -1,6 +1,6 @@
 //! Places that come back when their holder leaves.
 
-use super::{ALL, each};
+use super::{ALL, SIMULATE, each};
 use crate::conformance::Case;
 use crate::conformance::script::{Script, Told, ToldRetry, at};
 
@@ -16,6 +16,18 @@ pub(super) const CASES: &[Case] = &[
         title: "100 callers, 10 slots",
         doors: ALL,
         script: hundred_on_ten,
+    },
+    Case {
+        id: 22,
+        title: "a sixth waits at most its bound",
+        doors: SIMULATE,
+        script: waits_in_line,
+    },
+    Case {
+        id: 22,
+        title: "100 callers in line for 10 slots",
+        doors: SIMULATE,
+        script: hundred_in_line,
     },
     Case {
         id: 23,
@@ -60,6 +72,37 @@ fn hundred_on_ten() -> Script {
     Script::new(policy, trace)
         .then_each(10, Told::ALLOWED)
         .then(std::iter::repeat_n(refused_then_in, 90).flatten())
+}
+
+fn waits_in_line() -> Script {
+    let policy = "limits:\n  l:\n    concurrency: 5\n    on_limit: \
+        { queue: { length: 2, max_wait: 200ms } }\n";
+    let mut trace = each([0; 6], "");
+    trace.extend(each([50, 50, 60], ""));
+    // The first in line enters, the second gives up, two find no room in line, and who comes then
+    // has waited too long when somebody leaves.
+    trace.extend([at(100, "\"release\":1"), at(150, "\"release\":7")]);
+    trace.extend([at(160, ""), at(400, "\"release\":2"), at(400, "")]);
+    let millis = |n: u64| n * 1_000_000;
+    let refused = Told::denied(ToldRetry::OnRelease);
+    Script::new(policy, trace)
+        .then_each(5, Told::ALLOWED)
+        .then([Told::delayed(millis(100)), refused.clone()])
+        .then([refused.clone(), refused.clone(), refused, Told::ALLOWED])
+}
+
+fn hundred_in_line() -> Script {
+    let policy = "limits:\n  l:\n    concurrency: 10\n    on_limit: \
+        { queue: { length: 90, max_wait: 1m } }\n";
+    // Each stays for 10 ms; the next in line enters as one leaves.
+    let mut trace = each([0; 100], "");
+    for group in 0..10_u64 {
+        let lines = group * 10 + 1..=group * 10 + 10;
+        let leave = |line| at((group + 1) * 10, &format!("\"release\":{line}"));
+        trace.extend(lines.map(leave));
+    }
+    let told = (0..100).map(|n| Told::delayed(n / 10 * 10_000_000));
+    Script::new(policy, trace).then(told)
 }
 
 fn per_ip_and_all() -> Script {

@@ -24,8 +24,11 @@ impl Door for SimulateDoor {
                     .map_err(|e| e.to_string())?;
                 continue;
             }
-            let decided = simulation.step(number, &line).map_err(|e| e.to_string())?;
-            told.extend(decided.map(|decision| as_told(&decision)));
+            simulation.step(number, line).map_err(|e| e.to_string())?;
+        }
+        simulation.finish().map_err(|e| e.to_string())?;
+        while let Some(decision) = simulation.next_decision() {
+            told.push(as_told(&decision));
         }
         Ok(told)
     }

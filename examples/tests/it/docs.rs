@@ -168,11 +168,13 @@ impl Stage {
                     .reload(*at_ns, policy)
                     .map_err(|error| error.to_string())?;
             }
-            let decision = simulation.step(number, &event);
-            if let Some(decision) = decision.map_err(|error| format!("line {number}: {error}"))? {
-                out.push_str(&with_keys_of(shown.lines().next(), &decision));
-                out.push('\n');
-            }
+            let step = simulation.step(number, event);
+            step.map_err(|error| format!("line {number}: {error}"))?;
+        }
+        simulation.finish().map_err(|error| error.to_string())?;
+        while let Some(decision) = simulation.next_decision() {
+            out.push_str(&with_keys_of(shown.lines().next(), &decision));
+            out.push('\n');
         }
         Ok(out)
     }

@@ -61,7 +61,7 @@ pub use ask::Ask;
 pub use calendar::CalendarUnit;
 pub use decision::{Decision, Retry, Verdict};
 pub use gate::Gate;
-pub use limit::{Algorithm, DEFAULT_MAX_DEBT, Limit};
+pub use limit::{Algorithm, Limit};
 pub use meter::Meter;
 pub use quota::{Quota, QuotaError, Rate};
 pub use time::Timestamp;

@@ -9,6 +9,7 @@ use core::time::Duration;
 #[cfg(feature = "std")]
 pub(crate) use self::meters::{FromAlgorithm, first_meter};
 use crate::CalendarUnit;
+use crate::meter::{SmoothBursty, SmoothWarmUp};
 use crate::quota::{Quota, QuotaError};
 
 /// A named limit.
@@ -152,9 +153,6 @@ pub enum Algorithm {
     },
 }
 
-/// How far ahead a pay-later limit grants by default: an hour.
-pub const DEFAULT_MAX_DEBT: Duration = Duration::from_hours(1);
-
 impl Limit {
     /// A limit of this name and algorithm.
     ///
@@ -180,6 +178,24 @@ impl Limit {
 }
 
 impl Algorithm {
+    /// Guava's smooth bursty, with the
+    /// [default bound](crate::meter::SmoothBursty::default_max_debt) of what it grants ahead.
+    pub fn smooth_bursty(quota: Quota) -> Self {
+        let max_debt = SmoothBursty::default_max_debt(quota);
+        Self::SmoothBursty { quota, max_debt }
+    }
+
+    /// Guava's smooth warm-up, with the
+    /// [default bound](crate::meter::SmoothWarmUp::default_max_debt) of what it grants ahead.
+    pub fn smooth_warm_up(quota: Quota, warm_up: Duration, cold_factor: u32) -> Self {
+        Self::SmoothWarmUp {
+            quota,
+            warm_up,
+            cold_factor,
+            max_debt: SmoothWarmUp::default_max_debt(quota, warm_up, cold_factor),
+        }
+    }
+
     /// Whether the numbers make a limit.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{Algorithm, DEFAULT_MAX_DEBT, Quota, Retry};
+use tidegate::{Algorithm, Quota, Retry};
 use tidegate_node::Outcome;
 use tidegate_policy::{KeyPart, OnMissing, Override};
 
@@ -176,10 +176,7 @@ fn places_come_back_when_a_request_has_ended() {
 #[test]
 fn a_wait_that_is_given_up_gives_back() {
     let quota = Quota::per_second(1);
-    let smooth = Algorithm::SmoothBursty {
-        quota,
-        max_debt: DEFAULT_MAX_DEBT,
-    };
+    let smooth = Algorithm::smooth_bursty(quota);
     let (node, _) = node(vec![rule("smooth", smooth, vec![])]);
     let snapshot = node.snapshot();
     let request = Sent::by("a");

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use tidegate::meter::{SlidingWindow, SmoothWarmUp};
-use tidegate::{Algorithm, DEFAULT_MAX_DEBT, Limit, Quota, QuotaError};
+use tidegate::meter::{SlidingWindow, SmoothBursty, SmoothWarmUp};
+use tidegate::{Algorithm, Limit, Quota, QuotaError};
 
 use super::dialects::{nginx, nginx_delay, per_second, whole_seconds};
 use super::scalars::{duration, number, parsed};
@@ -26,7 +26,7 @@ pub(super) struct Settings {
     pub(super) kind: AlgorithmName,
     pub(super) warm_up: Option<Duration>,
     cold_factor: u32,
-    max_debt: Duration,
+    max_debt: Option<Duration>,
     parts: NonZeroU32,
     refill: RefillName,
     align: AlignName,
@@ -79,7 +79,7 @@ pub(super) fn settings(file: &LimitFile, report: &Report<'_>) -> Option<Settings
         cold_factor: cold_factor
             .and_then(|factor| u32::try_from(factor).ok())
             .unwrap_or(DEFAULT_COLD_FACTOR),
-        max_debt: duration(&file.max_debt, report).unwrap_or(DEFAULT_MAX_DEBT),
+        max_debt: duration(&file.max_debt, report),
         parts: parts(&file.parts, report),
         refill: file.refill.get().copied().unwrap_or_default(),
         align: file.align.get().copied().unwrap_or_default(),
@@ -165,7 +165,6 @@ fn of_rate(
     } = rate;
     let burst = burst(settings.kind, permits, numbers, report)?;
     let quota = Quota::new(permits, window).burst(burst);
-    let max_debt = settings.max_debt;
     Some(match settings.kind {
         AlgorithmName::TokenBucket => {
             let quota = settings
@@ -206,13 +205,21 @@ fn of_rate(
             cold_factor: settings.cold_factor,
         },
         AlgorithmName::Nginx => nginx(settings, rate, burst, numbers, report)?,
-        AlgorithmName::SmoothBursty => Algorithm::SmoothBursty { quota, max_debt },
-        AlgorithmName::SmoothWarmUp => Algorithm::SmoothWarmUp {
-            quota,
-            warm_up: settings.warm_up?,
-            cold_factor: settings.cold_factor,
-            max_debt,
-        },
+        AlgorithmName::SmoothBursty => {
+            let default = || SmoothBursty::default_max_debt(quota);
+            let max_debt = settings.max_debt.unwrap_or_else(default);
+            Algorithm::SmoothBursty { quota, max_debt }
+        }
+        AlgorithmName::SmoothWarmUp => {
+            let (warm_up, cold_factor) = (settings.warm_up?, settings.cold_factor);
+            let default = || SmoothWarmUp::default_max_debt(quota, warm_up, cold_factor);
+            Algorithm::SmoothWarmUp {
+                quota,
+                warm_up,
+                cold_factor,
+                max_debt: settings.max_debt.unwrap_or_else(default),
+            }
+        }
     })
 }
 

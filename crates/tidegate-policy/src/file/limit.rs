@@ -31,7 +31,7 @@ pub(crate) struct LimitFile {
     /// Default: 3.
     pub(crate) cold_factor: Field<u64>,
     /// Of `smooth_bursty` and `smooth_warm_up`: how far ahead permits may be granted.
-    /// Default: 1h.
+    /// Default: 1h, or as much as the dearest request needs.
     pub(crate) max_debt: Field<DurationText>,
     /// Of `sliding_window`: how many parts are counted. Default: 10.
     pub(crate) parts: Field<u64>,

@@ -182,18 +182,6 @@ fn every_algorithm() {
             window: 5 * second
         }
     );
-    let bursty = Algorithm::SmoothBursty {
-        quota: Quota::per_second(5),
-        max_debt: 10 * second,
-    };
-    assert_eq!(of("bursty"), bursty);
-    let warming = Algorithm::SmoothWarmUp {
-        quota: Quota::per_second(2),
-        warm_up: 3 * second,
-        cold_factor: 3,
-        max_debt: tidegate::DEFAULT_MAX_DEBT,
-    };
-    assert_eq!(of("warming"), warming);
     let sentinel = |warm_up_seconds, cold_factor| Algorithm::SentinelWarmUpQueue {
         count: 10,
         warm_up_seconds,
@@ -210,6 +198,38 @@ fn every_algorithm() {
     assert_eq!(of("slots"), Algorithm::Concurrency { max: 10 });
     assert_eq!(of("monthly"), Algorithm::TokenBucket(Quota::per_month(1)));
     assert_eq!(of("closed"), Algorithm::TokenBucket(Quota::per_second(0)));
+}
+
+#[test]
+fn what_is_granted_ahead() {
+    let policy = policy("algorithms");
+    let second = Duration::from_secs(1);
+    let of = |name| algorithm(&policy, name);
+    let bursty = Algorithm::SmoothBursty {
+        quota: Quota::per_second(5),
+        max_debt: 10 * second,
+    };
+    assert_eq!(of("bursty"), bursty);
+    let warming = Algorithm::SmoothWarmUp {
+        quota: Quota::per_second(2),
+        warm_up: 3 * second,
+        cold_factor: 3,
+        max_debt: 3_600 * second,
+    };
+    assert_eq!(of("warming"), warming);
+    let warming_slowly = Algorithm::SmoothWarmUp {
+        quota: Quota::per_second(2),
+        warm_up: 7_200 * second,
+        cold_factor: 3,
+        max_debt: 10_800 * second,
+    };
+    assert_eq!(of("warming-slowly"), warming_slowly);
+    let quota = Quota::per_month(1);
+    let max_debt = quota.period();
+    assert_eq!(
+        of("bursty-monthly"),
+        Algorithm::SmoothBursty { quota, max_debt }
+    );
 }
 
 #[test]

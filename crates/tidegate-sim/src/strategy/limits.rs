@@ -177,7 +177,7 @@ pub fn sliding_log() -> BoxedStrategy<Algorithm> {
 fn max_debt() -> BoxedStrategy<Duration> {
     prop_oneof![
         1 => Just(Duration::ZERO),
-        1 => Just(tidegate::DEFAULT_MAX_DEBT),
+        1 => Just(Duration::from_hours(1)),
         2 => duration(Duration::from_hours(24 * 365)),
     ]
     .boxed()
@@ -185,9 +185,10 @@ fn max_debt() -> BoxedStrategy<Duration> {
 
 /// Guava's smooth bursty.
 pub fn smooth_bursty() -> BoxedStrategy<Algorithm> {
-    (quota(), max_debt())
-        .prop_map(|(quota, max_debt)| Algorithm::SmoothBursty { quota, max_debt })
-        .boxed()
+    let bounded = (quota(), max_debt())
+        .prop_map(|(quota, max_debt)| Algorithm::SmoothBursty { quota, max_debt });
+    let default = quota().prop_map(Algorithm::smooth_bursty);
+    prop_oneof![3 => bounded, 1 => default].boxed()
 }
 
 /// Guava's smooth warm-up.
@@ -197,12 +198,15 @@ pub fn smooth_warm_up() -> BoxedStrategy<Algorithm> {
         2 => (1..=60_u64).prop_map(Duration::from_secs),
         1 => duration(Duration::from_hours(24)),
     ];
-    let algorithm = (quota(), warm_up, cold_factor, max_debt()).prop_map(
-        |(quota, warm_up, cold_factor, max_debt)| Algorithm::SmoothWarmUp {
-            quota,
-            warm_up,
-            cold_factor,
-            max_debt,
+    let algorithm = (quota(), warm_up, cold_factor, prop::option::of(max_debt())).prop_map(
+        |(quota, warm_up, cold_factor, max_debt)| match max_debt {
+            None => Algorithm::smooth_warm_up(quota, warm_up, cold_factor),
+            Some(max_debt) => Algorithm::SmoothWarmUp {
+                quota,
+                warm_up,
+                cold_factor,
+                max_debt,
+            },
         },
     );
     algorithm

@@ -12,6 +12,9 @@ use super::{Meter, Plan, Taken, Used};
 use crate::time::nanos;
 use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
 
+/// The most debt of a limit that costs less, where nothing else is said: an hour.
+pub(super) const DEFAULT_DEBT: Duration = Duration::from_hours(1);
+
 /// A request is admitted as soon as no earlier one is still being paid for, whatever it takes
 /// itself. The burst is the most permits that are stored; a new key has none.
 ///
@@ -47,6 +50,16 @@ impl SmoothBursty {
             capacity: u128::from(rate.nanos()) * u128::from(burst),
             max_debt: u128::from(nanos(max_debt)) * u128::from(rate.permits()),
         })
+    }
+
+    /// The most debt where nothing else is said: an hour, or what a whole burst costs of which
+    /// nothing is stored, if that is more. So whatever a rested limit grants at once, a new one
+    /// grants, too, and is paid later.
+    pub fn default_max_debt(quota: Quota) -> Duration {
+        let permits = u128::from(quota.permits().max(1));
+        let burst = u128::from(quota.burst_permits()) * quota.period().as_nanos();
+        let nanos = u64::try_from(burst.div_ceil(permits)).unwrap_or(u64::MAX);
+        DEFAULT_DEBT.max(Duration::from_nanos(nanos))
     }
 
     fn scaled(&self, now: Timestamp) -> u128 {

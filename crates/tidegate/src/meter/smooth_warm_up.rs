@@ -12,6 +12,7 @@
 
 use core::time::Duration;
 
+use super::smooth_bursty::DEFAULT_DEBT;
 use super::word::rescaled;
 use super::{Meter, Plan, State, Taken, Used};
 use crate::time::nanos;
@@ -71,6 +72,29 @@ impl SmoothWarmUp {
         cold_factor: u32,
         max_debt: Duration,
     ) -> Result<Self, QuotaError> {
+        let made = Self::without_debt(quota, warm_up, cold_factor)?;
+        let made = Self {
+            max_debt: u128::from(nanos(max_debt)) * u128::from(made.numerator.max(1)),
+            ..made
+        };
+        if made.dearest() > made.max_debt {
+            return Err(QuotaError::Debt(max_debt));
+        }
+        Ok(made)
+    }
+
+    /// The most debt where nothing else is said: an hour, or if that is more what all that is
+    /// stored after rest costs (one and a half times the warm-up), or one permit after rest (at
+    /// most `cold_factor` times what it takes when warm).
+    pub fn default_max_debt(quota: Quota, warm_up: Duration, cold_factor: u32) -> Duration {
+        let made = Self::without_debt(quota, warm_up, cold_factor);
+        made.map_or(DEFAULT_DEBT, |made| {
+            DEFAULT_DEBT.max(Duration::from_nanos(made.nanos_of(made.dearest())))
+        })
+    }
+
+    /// The same without what it may grant ahead.
+    fn without_debt(quota: Quota, warm_up: Duration, cold_factor: u32) -> Result<Self, QuotaError> {
         let rate = quota.rate()?;
         if !(2..=Self::MAX_COLD_FACTOR).contains(&cold_factor) {
             return Err(QuotaError::ColdFactor(cold_factor));
@@ -81,7 +105,7 @@ impl SmoothWarmUp {
             return Err(QuotaError::WarmUp(warm_up));
         }
         let cold = u128::from(cold_factor);
-        let made = Self {
+        Ok(Self {
             numerator: rate.permits(),
             cost: rate.nanos(),
             cold_factor,
@@ -92,15 +116,18 @@ impl SmoothWarmUp {
                 0 => 0,
                 _ => scaled * (5 + cold) / (2 * (1 + cold)),
             },
-            max_debt: u128::from(nanos(max_debt)) * u128::from(rate.permits().max(1)),
-        };
-        // What is stored can be taken at once, and a new key, which is cold, can take one permit.
-        let all = made.max_stored + made.extra(made.max_stored, made.max_stored);
-        let dearest = all.max(made.price(1, made.max_stored));
-        if made.numerator > 0 && dearest > made.max_debt {
-            return Err(QuotaError::Debt(max_debt));
+            max_debt: 0,
+        })
+    }
+
+    /// The least debt that makes sense: what is stored can be taken at once, and a new key, which
+    /// is cold, can take one permit.
+    fn dearest(&self) -> u128 {
+        if self.numerator == 0 {
+            return 0;
         }
-        Ok(made)
+        let all = self.max_stored + self.extra(self.max_stored, self.max_stored);
+        all.max(self.price(1, self.max_stored))
     }
 
     fn scaled(&self, now: Timestamp) -> u128 {

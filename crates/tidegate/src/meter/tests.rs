@@ -199,3 +199,87 @@ fn a_part_of_a_whole_whose_product_fits_no_word() {
     assert_eq!(word::mul_div(most, 0, most), 0);
     assert_eq!(word::mul_div(most - 1, most - 1, most), most - 2);
 }
+
+#[test]
+fn without_a_bound_of_debt_the_first_caller_of_a_slow_limit_goes_on_at_once() {
+    let hour = Duration::from_hours(1);
+    let month = Quota::per_month(1);
+    for (quota, default) in [
+        (Quota::per_second(5), hour),
+        (Quota::per_hour(100), hour),
+        (
+            Quota::per_hour(100).burst(101),
+            hour + Duration::from_secs(36),
+        ),
+        (month, month.period()),
+        (Quota::per_day(100).burst(3), Duration::from_secs(3 * 864)),
+        // Rounded up.
+        (
+            Quota::per_hour(7).burst(8),
+            hour * 8 / 7 + Duration::from_nanos(1),
+        ),
+        (Quota::per_second(0), hour),
+    ] {
+        let default = default.max(hour);
+        assert_eq!(SmoothBursty::default_max_debt(quota), default, "{quota:?}");
+        let meter = SmoothBursty::new(quota, default).unwrap();
+        let now = Timestamp::from_secs(1);
+        let mut state = meter.fresh(now);
+        let burst = Ask::new(quota.burst_permits());
+        let all = take(&meter, &mut state, now, &burst);
+        assert!(all.is_allowed() && all.delay().is_zero(), "{quota:?}");
+    }
+}
+
+#[test]
+fn without_a_bound_of_debt_every_warm_up_is_a_limit() {
+    let hour = Duration::from_hours(1);
+    let quotas = [
+        Quota::per_month(1),
+        Quota::per_second(2),
+        Quota::per_minute(59),
+        Quota::new(999_983, Duration::from_hours(1)),
+    ];
+    for quota in quotas {
+        for cold_factor in [2, 3, 7, 100] {
+            for nanos in [1, 997, 1_000_000_007, 3_600_000_000_011, 86_400_000_000_000] {
+                let warm_up = Duration::from_nanos(nanos);
+                let default = SmoothWarmUp::default_max_debt(quota, warm_up, cold_factor);
+                let made = SmoothWarmUp::new(quota, warm_up, cold_factor, default);
+                let Ok(meter) = made else {
+                    assert!(
+                        matches!(made, Err(crate::QuotaError::WarmUp(_))),
+                        "{made:?}"
+                    );
+                    continue;
+                };
+                let one = quota.period() * cold_factor / u32::try_from(quota.permits()).unwrap();
+                let most = hour.max(warm_up * 3 / 2).max(one);
+                assert!(
+                    default <= most + Duration::from_nanos(200),
+                    "{default:?} {most:?}"
+                );
+                if default > hour {
+                    let less = default.saturating_sub(Duration::from_nanos(1));
+                    assert!(SmoothWarmUp::new(quota, warm_up, cold_factor, less).is_err());
+                }
+                // A new key takes one at once, and all that is stored.
+                let now = Timestamp::from_secs(1);
+                for permits in [
+                    1,
+                    meter
+                        .plan(&meter.fresh(now), now, &Ask::new(0))
+                        .decision
+                        .remaining,
+                ] {
+                    let mut state = meter.fresh(now);
+                    assert!(take(&meter, &mut state, now, &Ask::new(permits)).is_allowed());
+                }
+            }
+        }
+    }
+    assert_eq!(
+        SmoothWarmUp::default_max_debt(Quota::per_second(2), 2 * hour, 3),
+        3 * hour
+    );
+}

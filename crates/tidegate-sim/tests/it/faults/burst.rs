@@ -1,6 +1,6 @@
 //! More passed than should have, or less.
 
-use tidegate::{Algorithm, DEFAULT_MAX_DEBT, KeyedConcurrencyLimiter, Retry};
+use tidegate::{Algorithm, KeyedConcurrencyLimiter, Retry};
 
 use super::*;
 
@@ -235,12 +235,7 @@ fn sentinel_warm_up_slower_than_its_cold_factor_is_not_shut_for_ever() {
         (Quota::per_second(1), 2 * second),
         (Quota::per_second(2), 10 * second),
     ] {
-        let (limiter, clock) = timed(Algorithm::SmoothWarmUp {
-            quota,
-            warm_up,
-            cold_factor: 3,
-            max_debt: DEFAULT_MAX_DEBT,
-        });
+        let (limiter, clock) = timed(Algorithm::smooth_warm_up(quota, warm_up, 3));
         let start = tidegate::Clock::now(&clock);
         for _ in 0..20 {
             assert!(limiter.acquire(Ask::ONE).is_allowed());

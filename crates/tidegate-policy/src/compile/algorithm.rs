@@ -373,8 +373,8 @@ pub(super) fn warn(limit: &Limit, place: Span, max_keys: u64, report: &Report<'_
             }
         );
         report.push(Finding::warning(place, message).help(
-            "`algorithm: sliding_counter` costs 24 bytes a key whatever the rate, and \
-             `fixed_window` 16; or write a smaller `max_keys`",
+            "`algorithm: sliding_counter` and `fixed_window` cost 24 bytes a key whatever the \
+             rate; or write a smaller `max_keys`",
         ));
     }
 }

@@ -207,7 +207,18 @@ impl Log {
         let total = self.total() + permits;
         match self.entries.back_mut() {
             Some(last) if last.tick == tick => last.total = total,
-            _ => self.entries.push_back(Entry { tick, total }),
+            _ => {
+                self.grow();
+                self.entries.push_back(Entry { tick, total });
+            }
+        }
+    }
+
+    /// Has room for one more. Grows by a quarter, so that no more than that is held for nothing.
+    fn grow(&mut self) {
+        let entries = self.entries.len();
+        if entries == self.entries.capacity() {
+            self.entries.reserve_exact((entries / 4).max(4));
         }
     }
 
@@ -235,3 +246,6 @@ impl State for Log {
 
 /// What one remembered tick takes.
 pub(super) const ENTRY_BYTES: usize = size_of::<Entry>();
+
+#[cfg(test)]
+mod tests;

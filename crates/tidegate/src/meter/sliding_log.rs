@@ -13,7 +13,8 @@ use crate::{Ask, Quota, QuotaError, Timestamp};
 /// A caller that offers to wait reserves, in the order of the calls.
 ///
 /// The price is memory: 16 bytes for each admission of a window (requests of one nanosecond
-/// share an entry), at most 16 bytes * `permits` per key, and as much for what is reserved ahead.
+/// share an entry), at most 16 bytes * `permits` per key, and as much for what is reserved ahead;
+/// and up to a quarter more, so that not every admission needs new room.
 /// Deciding costs O(log n), giving back O(what came after).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SlidingLog {

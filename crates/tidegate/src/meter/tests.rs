@@ -283,3 +283,13 @@ fn without_a_bound_of_debt_every_warm_up_is_a_limit() {
         3 * hour
     );
 }
+
+#[test]
+fn states_are_as_large_as_the_guide_says() {
+    assert_eq!(size_of::<Tat<u64>>(), 8);
+    assert_eq!(size_of::<Tat<u128>>(), 16);
+    assert_eq!(size_of::<Window>(), 24);
+    assert_eq!(size_of::<Log>(), 48);
+    assert_eq!(size_of::<Windows>(), 24);
+    assert_eq!(size_of::<Warmth>(), 32);
+}

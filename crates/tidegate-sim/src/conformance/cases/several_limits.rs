@@ -1,6 +1,6 @@
 //! Several limits on one request.
 
-use super::{ALL, after, each, user};
+use super::{ALL, NODE, after, each, user};
 use crate::conformance::Case;
 use crate::conformance::script::{Script, Told, at};
 
@@ -16,6 +16,12 @@ pub(super) const CASES: &[Case] = &[
         title: "over one's own limit",
         doors: ALL,
         script: shared_loses_nothing,
+    },
+    Case {
+        id: 34,
+        title: "a rate refuses before a bulkhead is held",
+        doors: NODE,
+        script: bulkhead_and_rate,
     },
 ];
 
@@ -42,4 +48,22 @@ fn shared_loses_nothing() -> Script {
         // The organisation's twenty are all there but the ten that passed.
         .then_each(10, Told::ALLOWED)
         .then([Told::denied(after(180_000)).by("org")])
+}
+
+fn bulkhead_and_rate() -> Script {
+    let policy = "limits:\n  \
+        bulkhead: { concurrency: 150, on_limit: { queue: { max_wait: 100ms } } }\n  \
+        rate: { rate: 1/s, burst: 1, on_limit: { queue: { max_wait: 100ms } }, \
+        key: \"header:user\", on_missing: pass }\n";
+    let mut trace = each([0; 200], &user("a"));
+    // Who has no user meets the bulkhead only: 149 of its places are free.
+    trace.extend(each([50; 149], ""));
+    trace.push(at(999, "\"release\":1"));
+    trace.push(at(1_000, &user("a")));
+    Script::new(policy, trace)
+        .then([Told::ALLOWED])
+        // Before it has waited: no place comes in time.
+        .then_each(199, Told::denied(after(900)).by("rate"))
+        .then_each(149, Told::ALLOWED)
+        .then([Told::ALLOWED])
 }

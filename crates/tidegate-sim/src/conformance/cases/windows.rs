@@ -1,6 +1,6 @@
 //! Windows and logs: what passes at an edge, and when what was counted is let go of.
 
-use super::{ALL, SIMULATE, after, each};
+use super::{ALL, NOT_HTTP, SIMULATE, after, each};
 use crate::conformance::Case;
 use crate::conformance::script::{Script, Told, at};
 
@@ -64,6 +64,12 @@ pub(super) const CASES: &[Case] = &[
         title: "two callers, 900 and 1000",
         doors: ALL,
         script: phase_apart,
+    },
+    Case {
+        id: 35,
+        title: "sliding log of a million a minute",
+        doors: NOT_HTTP,
+        script: log_of_a_million,
     },
 ];
 
@@ -177,4 +183,19 @@ fn phase_900() -> Script {
 
 fn phase_apart() -> Script {
     Script::new(TWO_PER_SECOND, two_callers(900, 1_000)).then_pass(40, 9..=9)
+}
+
+/// A million in a second, each counted until it is a minute old. (What it may cost in memory is
+/// said by the policy check.)
+fn log_of_a_million() -> Script {
+    let policy = "limits:\n  l: { rate: 1000000/min, algorithm: sliding_log }\n";
+    let thousand = "\"permits\":1000";
+    let mut trace = each(0..1_001, thousand);
+    trace.extend(each([59_999, 60_000, 60_000, 60_001], thousand));
+    let left = (0..1_000).rev().map(|n| Told::ALLOWED.remaining(n * 1_000));
+    Script::new(policy, trace)
+        .then(left)
+        .then([Told::denied(after(59_000)).remaining(0)])
+        .then([Told::denied(after(1)), Told::ALLOWED.remaining(0)])
+        .then([Told::denied(after(1)), Told::ALLOWED.remaining(0)])
 }

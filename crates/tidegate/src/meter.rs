@@ -90,8 +90,11 @@ pub trait State: Clone + Debug + Default + Send + 'static {
     #[cfg(feature = "std")]
     type Cell: crate::store::StateCell<Self>;
 
+    /// Whether callers may wait in line for a key. Only [gates](crate::Gate) have lines, and their
+    /// states are the same whatever their numbers are.
+    const HAS_LINES: bool = false;
+
     /// Whether somebody waits in line for this key: newcomers are then refused whatever is free.
-    /// Only [gates](crate::Gate) have lines.
     fn is_waited_for(&self) -> bool {
         false
     }

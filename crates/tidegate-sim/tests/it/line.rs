@@ -10,9 +10,14 @@ use std::task::Wake;
 
 use proptest::prelude::*;
 use tidegate::{
-    Acquire, Ask, ConcurrencyLimiter, Decision, KeyedConcurrencyLimiter, Permit, Retry,
+    Acquire, Algorithm, Ask, ConcurrencyLimiter, Decision, Enforcer, Joined, KeyHasher,
+    KeyedConcurrencyLimiter, OnChange, Permit, Retry, Timestamp,
 };
 use tidegate_sim::strategy::cases;
+
+use crate::door::keyed;
+
+const START: Timestamp = Timestamp::from_secs(1_700_000_000);
 
 /// The longest line, in permits.
 const LENGTH: u64 = 12;
@@ -380,4 +385,57 @@ proptest! {
         agrees_with_the_model(&gate, max, &ops)?;
         prop_assert_eq!(limit.stats().keys, 1);
     }
+}
+
+// shows: A2 (bounded waiting), F4 (places)
+#[test]
+fn who_began_to_wait_before_there_were_more_places_goes_in() {
+    let limit = KeyedConcurrencyLimiter::new(1, 10).expect("valid");
+    let inside = limit.try_acquire("k", 1);
+    let mut waits = limit.acquire_async("k", 1);
+    let mut look = || Pin::new(&mut waits).poll(&mut Context::from_waker(Waker::noop()));
+    limit.set_max(2).expect("valid");
+    // Its place in line is taken now.
+    assert!(look().is_ready());
+    drop(inside);
+}
+
+// shows: A2 (bounded waiting), F4 (places)
+#[test]
+fn who_asks_under_earlier_numbers_holds_up_nobody_who_waits_under_the_new() {
+    let places = |max| Algorithm::Concurrency { max };
+    let old = keyed(&places(1), 10);
+    let key = KeyHasher::with_keys(1, 2).hash("k");
+    let take = |limit: &Enforcer| limit.check(key, START, &Ask::ONE).1.expect("a place");
+    let renumbered = old.renumbered(&[places(3)], 10, START, OnChange::KeepUsed);
+    let new = renumbered.expect("the same kind").remove(0);
+    let inside = [&new, &new, &new].map(take);
+    let waits = new.join(key, START, &Ask::ONE, LENGTH);
+    // A request that still has the earlier numbers.
+    assert!(old.check(key, START, &Ask::ONE).0.is_denied());
+    let [first, ..] = inside;
+    new.give_back(first, START).expect("its own");
+    assert!(matches!(waits, Joined::Waiting(_)));
+    assert_eq!(new.peek(key, START, &Ask::ONE).remaining, 0, "it went in");
+}
+
+// shows: A2 (bounded waiting), H1 (bounded memory)
+#[test]
+fn a_key_that_waits_for_the_shared_entry_has_no_other_beside_it() {
+    let limit = KeyedConcurrencyLimiter::new(1, 1).expect("valid");
+    let pinned = limit.try_acquire("pinned", 1).1.expect("its own");
+    let shared = limit.try_acquire("shared", 1).1.expect("the shared one");
+    let mut waits = limit.acquire_async("k", 1);
+    let mut look = || Pin::new(&mut waits).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(look().is_pending());
+    // Now there would be room for an entry of its own, and two of the key inside in the end.
+    drop(pinned);
+    assert!(limit.try_acquire("k", 1).1.is_none());
+    drop(shared);
+    let Poll::Ready((_, Some(inside))) = look() else {
+        panic!("it was its turn");
+    };
+    assert!(limit.try_acquire("k", 1).1.is_none());
+    drop(inside);
+    assert!(limit.try_acquire("k", 1).1.is_some());
 }

@@ -169,6 +169,8 @@ impl State for Inside {
     #[cfg(feature = "std")]
     type Cell = crate::store::AtomicCell<Self>;
 
+    const HAS_LINES: bool = true;
+
     fn is_waited_for(&self) -> bool {
         self.0 & WAITED_FOR != 0
     }

@@ -2,12 +2,13 @@
 
 use core::cmp::Reverse;
 use core::task::Waker;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::Waiter;
 use super::waiter::Served;
 use crate::enforce::Receipt;
+use crate::key_hash::KeyHash;
 use crate::{Ask, Decision};
 
 /// Who waits for one key. Guarded by the lock of the key's state.
@@ -21,6 +22,8 @@ pub(crate) struct Line {
     /// The permits that all of them ask for.
     permits: u64,
     joined: u64,
+    /// Of the line of a shared entry: how many wait for each key.
+    keys: HashMap<KeyHash, u64>,
 }
 
 type Turn = (Reverse<u8>, u64);
@@ -45,6 +48,9 @@ impl Line {
         waiter.set_number(self.joined);
         self.joined += 1;
         self.permits += waiter.ask().permits();
+        if waiter.is_shared() {
+            *self.keys.entry(waiter.key()).or_default() += 1;
+        }
         let turn = turn(&waiter);
         self.waiters.insert(turn, waiter);
         self.waiters
@@ -55,8 +61,24 @@ impl Line {
     /// Takes a waiter out who goes away; nothing where it is out already.
     pub(crate) fn leave(&mut self, waiter: &Waiter) {
         if self.waiters.remove(&turn(waiter)).is_some() {
-            self.permits -= waiter.ask().permits();
+            self.left(waiter);
         }
+    }
+
+    /// One waiter less.
+    fn left(&mut self, waiter: &Waiter) {
+        self.permits -= waiter.ask().permits();
+        if let Some(waiters) = self.keys.get_mut(&waiter.key()) {
+            *waiters -= 1;
+            if *waiters == 0 {
+                self.keys.remove(&waiter.key());
+            }
+        }
+    }
+
+    /// Whether somebody waits for a key in the line of a shared entry.
+    pub(crate) fn has(&self, key: KeyHash) -> bool {
+        self.keys.contains_key(&key)
     }
 
     /// Lets in whoever is first, until one has to go on waiting: `take` decides on each. Who is to
@@ -74,7 +96,7 @@ impl Line {
                 Served::Gone => {}
             }
             let waiter = first.remove();
-            self.permits -= waiter.ask().permits();
+            self.left(&waiter);
         }
     }
 }

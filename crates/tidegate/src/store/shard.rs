@@ -119,10 +119,13 @@ impl<S: State> Shard<S> {
         lines.copied().collect()
     }
 
-    /// Whether a key has guards from the shared entry.
+    /// Whether a key has guards from the shared entry, or waits for some.
     pub(super) fn overflow_has(&self, key: KeyHash) -> bool {
+        let line = || self.lines.as_deref()?.get(&None);
         let shared = self.overflow.as_deref();
-        shared.is_some_and(|shared| shared.has_guards_of(key))
+        shared.is_some_and(|shared| {
+            shared.has_guards_of(key) || line().is_some_and(|line| line.has(key))
+        })
     }
 
     pub(super) const fn len(&self) -> usize {

@@ -76,6 +76,10 @@ impl<M: Meter> Keyed<M> {
         // Who is not the first finds the state marked as waited for already.
         if line.join(Arc::clone(&waiter)) {
             let mut woken = Vec::new();
+            // Who asks under numbers that have been replaced waits under those that hold now.
+            if let Some(newest) = self.newest(meter) {
+                self.bring_up(entry.slot, &newest, counted);
+            }
             self.serve(entry, counted, &mut woken);
             drop(shard);
             wake(woken);

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 
 use super::Keyed;
 use crate::Timestamp;
-use crate::meter::Meter;
+use crate::meter::{Meter, State};
 use crate::on_change::OnChange;
 use crate::store::shard::{METER_BITS, Slot};
 
@@ -119,12 +119,35 @@ impl<M: Meter> Keyed<M> {
         }
     }
 
+    /// The meter that has taken the place of an earlier one for every key; `None` where that is
+    /// the newest, and where some keys have other numbers.
+    pub(super) fn newest(&self, meter: &Registered<M>) -> Option<Registered<M>> {
+        let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
+        if meter.era.number == meters.eras {
+            return None;
+        }
+        let known = (0..).zip(&meters.by_id);
+        let mut newest = known.filter(|(_, known)| known.era.number == meters.eras);
+        let (id, only) = newest.next()?;
+        let Known { meter, era } = only;
+        newest.next().is_none().then(|| Registered {
+            meter: meter.clone(),
+            id,
+            era: *era,
+        })
+    }
+
     /// Where the old numbers were replaced, they hold until then and no longer, whenever the key
     /// is next asked. Where both hold (a key moves from a limit to its override), until now.
     #[cold]
     fn migrate(&self, slot: &mut Slot<M::State>, meter: &Registered<M>, now: Timestamp) {
         let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
         let old = &meters.by_id[slot.meter() as usize];
+        // Those who wait, wait under the new numbers: who still asks under earlier ones does not
+        // bring them back.
+        if M::State::HAS_LINES && old.era.number > meter.era.number {
+            return;
+        }
         let at = if old.era.number < meter.era.number {
             meter.era.since.min(now)
         } else {

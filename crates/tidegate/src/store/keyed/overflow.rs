@@ -1,8 +1,8 @@
 //! The entry that keys share which found no room among entries that must not be forgotten.
 //!
 //! Only gates come to this: what a meter counts can be let go of. A key that has permits out of
-//! this entry goes on being counted here, also when there is room again: with an entry of its own
-//! beside it, it would have its places twice.
+//! this entry, or waits for some, goes on being counted here, also when there is room again: with
+//! an entry of its own beside it, it would have its places twice.
 
 use std::collections::HashMap;
 

@@ -18,3 +18,5 @@ pub const DEFAULT_QUEUE_LENGTH: u64 = 100_000;
 
 #[cfg(all(test, loom))]
 mod loom_lines;
+#[cfg(all(test, shuttle))]
+mod shuttle_lines;

@@ -14,6 +14,6 @@ pub use self::state_cell::{AtomicCell, AtomicState, MutexCell, StateCell};
 #[cfg(all(test, loom))]
 mod loom_cells;
 #[cfg(all(test, shuttle))]
-mod shuttle_keyed;
+pub(crate) mod shuttle_keyed;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

@@ -26,7 +26,7 @@ const PREEMPTIONS: usize = 3;
 const TWO_SHARDS: usize = 2_048;
 
 /// Runs `test` in schedules that switch anywhere, and in others that switch rarely.
-fn explore(test: fn()) {
+pub(crate) fn explore(test: fn()) {
     let asked = option_env!("TIDEGATE_SCHEDULES").and_then(|text| text.parse().ok());
     let schedules = asked.unwrap_or(SCHEDULES);
     run(RandomScheduler::new_from_seed(SEED, schedules), test);

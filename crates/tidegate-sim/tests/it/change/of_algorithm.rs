@@ -4,6 +4,7 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use proptest::prelude::*;
+use tidegate::gate::Concurrency;
 use tidegate::meter::{FixedWindow, SlidingLog, TokenBucket, Used};
 use tidegate::{Algorithm, Ask, KeyHasher, ManualClock, Meter, OnChange, Quota, Timestamp};
 use tidegate_sim::oracle::TokenBucketOracle;
@@ -110,6 +111,7 @@ proptest! {
         passes(&TokenBucket::<u128>::new(to).expect("valid"), used, now)?;
         passes(&FixedWindow::new(limit, window).expect("valid"), used, now)?;
         passes(&SlidingLog::new(limit, window).expect("valid"), used, now)?;
+        passes(&Concurrency::new(limit).expect("valid"), used, now)?;
     }
 }
 

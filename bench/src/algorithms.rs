@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use tidegate::{Algorithm, KeyedLimiter, Limiter, Quota};
+use tidegate::{Algorithm, CalendarUnit, KeyedLimiter, Limiter, Quota};
 
 use crate::keys::{KEYS, STREAM, Spread, address, stream};
 use crate::memory;
@@ -16,7 +16,7 @@ const HOUR: Duration = Duration::from_hours(1);
 /// The name of each, and one of so many permits in a window.
 fn all(permits: u64, window: Duration) -> Vec<(&'static str, Algorithm)> {
     let (quota, max_debt) = (Quota::new(permits, window), HOUR);
-    vec![
+    let mut all = vec![
         ("token_bucket", Algorithm::TokenBucket(quota)),
         (
             "token_bucket, refill: interval",
@@ -26,6 +26,17 @@ fn all(permits: u64, window: Duration) -> Vec<(&'static str, Algorithm)> {
             },
         ),
         ("fixed_window", Algorithm::FixedWindow { permits, window }),
+        (
+            "fixed_window, align: first",
+            Algorithm::WindowFromFirst { permits, window },
+        ),
+        (
+            "fixed_window, align: calendar",
+            Algorithm::CalendarWindow {
+                permits: Quota::MAX_PERMITS,
+                unit: CalendarUnit::Month,
+            },
+        ),
         (
             "sliding_window, 10 parts",
             Algorithm::SlidingWindow {
@@ -49,6 +60,14 @@ fn all(permits: u64, window: Duration) -> Vec<(&'static str, Algorithm)> {
                 max_debt,
             },
         ),
+    ];
+    all.extend(of_other_systems(permits));
+    all
+}
+
+/// Those that copy another system.
+fn of_other_systems(permits: u64) -> Vec<(&'static str, Algorithm)> {
+    vec![
         (
             "nginx",
             Algorithm::Nginx {

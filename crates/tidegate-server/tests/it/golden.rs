@@ -26,7 +26,7 @@ fn simulate_decides_as_the_systems_it_is_compared_with() {
         .map(|entry| entry.unwrap().path())
         .collect();
     names.sort();
-    assert!(names.len() >= 41, "{} schedules", names.len());
+    assert!(names.len() >= 42, "{} schedules", names.len());
     let mut faults = String::new();
     for folder in names {
         if let Err(fault) = play(&folder) {

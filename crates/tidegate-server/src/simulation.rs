@@ -185,8 +185,8 @@ impl Simulation {
         self.told.fetch()
     }
 
-    /// Lets the time go on to `at_ns`. Who cannot wait until then is told so on the way; a step back
-    /// counts as no time passed.
+    /// Lets the time go on to `at_ns`. Who cannot wait until then is told so on the way; a step
+    /// back counts as no time passed.
     fn advance(&mut self, at_ns: u64) -> Result<(), SimulationError> {
         let to = Timestamp::from_nanos(at_ns);
         // At the very time a place may still come.

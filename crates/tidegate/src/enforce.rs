@@ -193,6 +193,10 @@ pub fn changed(
 }
 
 fn over_new<M: FromAlgorithm>(algorithms: &[Algorithm], max_keys: usize) -> Option<Vec<Enforcer>> {
+    // A store has up to 65,536 shards: it is made only for what it will hold.
+    if algorithms.iter().any(|one| M::from_algorithm(one).is_none()) {
+        return None;
+    }
     let store = Arc::new(Keyed::<M>::new(max_keys));
     over(&store, algorithms, Timestamp::EPOCH, OnChange::KeepUsed).map(enforcers_of)
 }

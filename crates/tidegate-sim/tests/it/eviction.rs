@@ -299,6 +299,21 @@ fn where_all_are_pinned_new_keys_share_an_entry() {
 
 // shows: A2 (refusing), H1 (bounded memory)
 #[test]
+fn who_looks_sees_the_room_that_there_is_again() {
+    let gate = keyed(&Algorithm::Concurrency { max: 1 }, 1);
+    let enter = |key| gate.check(hash(key), START, &Ask::ONE).1;
+    let pinned = enter(1).expect("its own");
+    let _shared = enter(2).expect("the shared one");
+    let places = |key| gate.peek(hash(key), START, &Ask::ONE).remaining;
+    assert_eq!(places(3), 0, "it would share what key 2 has");
+    gate.give_back(pinned, START).expect("its own");
+    assert!(gate.reset(hash(1), START));
+    assert_eq!(places(3), 1);
+    assert!(enter(3).is_some());
+}
+
+// shows: A2 (refusing), H1 (bounded memory)
+#[test]
 fn who_has_left_the_shared_entry_does_not_come_back_to_it() {
     let gate = keyed(&Algorithm::Concurrency { max: 2 }, 1);
     let enter = |key| gate.check(hash(key), START, &Ask::ONE);

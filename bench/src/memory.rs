@@ -26,7 +26,7 @@ const STORES: [&str; 4] = [
     "governor String",
     "floor table",
     "tidegate",
-    "tidegate 16-byte state",
+    "tidegate fixed_window",
 ];
 const SIZES: [u32; 2] = [1_000_000, 10_000_000];
 
@@ -73,7 +73,7 @@ pub(crate) fn measure(what: &str) -> Result<(), String> {
             drop(table);
         }
         "tidegate" => fill_ours(store, keys, Quota::one_per(ten_hours).into())?,
-        "tidegate 16-byte state" => {
+        "tidegate fixed_window" => {
             fill_ours(
                 store,
                 keys,

@@ -24,7 +24,7 @@ mod window_from_first;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use tidegate::Algorithm;
+use tidegate::{Algorithm, Quota};
 
 pub use self::calendar_window::CalendarWindowOracle;
 pub use self::concurrency::ConcurrencyOracle;
@@ -50,6 +50,8 @@ pub struct Request {
     pub permits: u64,
     /// How long it would wait.
     pub patience: u64,
+    /// Whether it takes them whatever the limit says.
+    pub forced: bool,
 }
 
 impl Request {
@@ -59,7 +61,13 @@ impl Request {
             now,
             permits,
             patience: 0,
+            forced: false,
         }
+    }
+
+    /// When it goes ahead if it is forced: at once, unless it is more than any limit counts.
+    fn forced_delay(self) -> Option<u64> {
+        (self.permits <= Quota::MAX_PERMITS || self.permits == 0).then_some(0)
     }
 }
 

@@ -117,6 +117,8 @@ pub enum Act {
     Peek,
     /// Gives back one of what was taken, whichever this number means.
     GiveBack(usize),
+    /// Takes, whatever the limit says.
+    Force,
 }
 
 /// One step of a schedule.
@@ -161,6 +163,10 @@ fn size() -> BoxedStrategy<Size> {
 
 /// What steps of a schedule may do.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each may be allowed or not, whatever the others are"
+)]
 pub struct Allowed {
     /// The clock may step back.
     pub steps_back: bool,
@@ -168,6 +174,8 @@ pub struct Allowed {
     pub patience: bool,
     /// What was taken may be given back.
     pub give_back: bool,
+    /// Permits may be taken whatever the limit says.
+    pub force: bool,
 }
 
 /// A step.
@@ -182,6 +190,7 @@ pub fn step(allowed: Allowed) -> BoxedStrategy<Step> {
         8 => Just(Act::Check),
         1 => Just(Act::Peek),
         3 * u32::from(allowed.give_back) => any::<usize>().prop_map(Act::GiveBack),
+        2 * u32::from(allowed.force) => Just(Act::Force),
     ];
     (time(allowed.steps_back), act, size(), patience)
         .prop_map(|(time, act, size, patience)| Step {

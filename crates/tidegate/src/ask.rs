@@ -2,8 +2,12 @@
 
 use core::time::Duration;
 
-use crate::Timestamp;
 use crate::time::nanos;
+use crate::{Quota, Timestamp};
+
+/// The most permits that forced asks add up to in a state: far above all limits, and so far below
+/// the end of 64 bits that nothing which is added to them gets there.
+const MOST_COUNTED: u64 = 1 << 60;
 
 /// One request, as a limit sees it: how many permits, and how long the caller would wait.
 ///
@@ -19,6 +23,7 @@ pub struct Ask {
     permits: u64,
     max_delay_nanos: u64,
     priority: u8,
+    forced: bool,
 }
 
 impl Ask {
@@ -31,6 +36,7 @@ impl Ask {
             permits,
             max_delay_nanos: 0,
             priority: 0,
+            forced: false,
         }
     }
 
@@ -54,9 +60,39 @@ impl Ask {
         Self { priority, ..self }
     }
 
+    /// The same, whatever the limit says: the permits are taken at once, those that are not there
+    /// as a debt, which later callers wait off. For work that has to be done, or was done already.
+    ///
+    /// The answer is [`Verdict::Allowed`](crate::Verdict) without a delay, with nothing remaining
+    /// while the limit is overdrawn; a bound of debt does not count. Windows count the permits in
+    /// the current one. A place in a gate is taken above their number and ahead of a line, and has
+    /// to come back like any other. Of several limits asked as one, a forced one takes nothing
+    /// either where another refuses.
+    ///
+    /// More than [`Quota::MAX_PERMITS`](crate::Quota::MAX_PERMITS), or more debt than a state has
+    /// room for (a token bucket's: for decades), is denied as never possible, and nothing is taken.
+    #[must_use]
+    pub const fn forced(self) -> Self {
+        Self {
+            forced: true,
+            ..self
+        }
+    }
+
     /// How many permits are asked for.
     pub const fn permits(&self) -> u64 {
         self.permits
+    }
+
+    /// Whether they are taken whatever the limit says.
+    pub const fn is_forced(&self) -> bool {
+        self.forced
+    }
+
+    /// The permits of a forced ask on top of a count; `None` where no state holds so many.
+    pub(crate) fn forced_onto(&self, count: u64) -> Option<u64> {
+        let after = count.checked_add(self.permits)?;
+        (self.permits <= Quota::MAX_PERMITS && after <= MOST_COUNTED).then_some(after)
     }
 
     /// Where in a line the caller stands.

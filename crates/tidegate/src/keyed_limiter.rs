@@ -226,11 +226,11 @@ impl<C: Clock> KeyedLimiter<C> {
     }
 
     /// This limit for `key`, to be asked among others in a [`check_all`](crate::check_all).
-    pub fn ask<K: Hash + ?Sized>(&self, key: &K, permits: u64) -> Asked<'_> {
+    pub fn ask<K: Hash + ?Sized>(&self, key: &K, ask: impl Into<Ask>) -> Asked<'_> {
         Asked {
             limit: &*self.limit,
             key: self.hasher.hash(key),
-            ask: Ask::new(permits),
+            ask: ask.into(),
         }
     }
 }

@@ -162,11 +162,11 @@ impl<C: Clock> Limiter<C> {
     }
 
     /// This limit, to be asked among others in a [`check_all`](crate::check_all).
-    pub fn ask(&self, permits: u64) -> Asked<'_> {
+    pub fn ask(&self, ask: impl Into<Ask>) -> Asked<'_> {
         Asked {
             limit: self.enforce(),
             key: NO_KEY,
-            ask: Ask::new(permits),
+            ask: ask.into(),
         }
     }
 }

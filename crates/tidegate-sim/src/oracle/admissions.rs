@@ -77,6 +77,9 @@ impl<W: Window> Oracle for W {
     }
 
     fn delay_of(&self, request: Request) -> Option<u64> {
+        if request.forced {
+            return request.forced_delay();
+        }
         if request.permits == 0 {
             return Some(0);
         }
@@ -99,6 +102,9 @@ impl<W: Window> Oracle for W {
     }
 
     fn ever_admits(&self, request: Request) -> bool {
+        if request.forced {
+            return request.forced_delay().is_some();
+        }
         i128::from(request.permits) <= self.permits()
     }
 

@@ -39,12 +39,18 @@ impl Oracle for ConcurrencyOracle {
     }
 
     fn delay_of(&self, request: Request) -> Option<u64> {
+        if request.forced {
+            return request.forced_delay();
+        }
         (request.permits == 0
             || u128::from(self.out()) + u128::from(request.permits) <= u128::from(self.max))
         .then_some(0)
     }
 
     fn ever_admits(&self, request: Request) -> bool {
+        if request.forced {
+            return request.forced_delay().is_some();
+        }
         request.permits <= self.max
     }
 

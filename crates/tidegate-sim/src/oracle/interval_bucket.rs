@@ -126,6 +126,9 @@ impl Oracle for IntervalBucketOracle {
     }
 
     fn delay_of(&self, request: Request) -> Option<u64> {
+        if request.forced {
+            return request.forced_delay();
+        }
         let permits = i128::from(request.permits);
         if permits == 0 {
             return Some(0);
@@ -145,6 +148,9 @@ impl Oracle for IntervalBucketOracle {
     }
 
     fn ever_admits(&self, request: Request) -> bool {
+        if request.forced {
+            return request.forced_delay().is_some();
+        }
         i128::from(request.permits) <= self.bucket.burst
     }
 

@@ -97,6 +97,9 @@ impl Oracle for NginxOracle {
     }
 
     fn delay_of(&self, request: Request) -> Option<u64> {
+        if request.forced {
+            return request.forced_delay();
+        }
         let requests = i128::from(request.permits);
         if requests == 0 {
             return Some(0);
@@ -106,6 +109,9 @@ impl Oracle for NginxOracle {
     }
 
     fn ever_admits(&self, request: Request) -> bool {
+        if request.forced {
+            return request.forced_delay().is_some();
+        }
         let rested = (i128::from(request.permits) - 1) * 1_000;
         self.passes(rested, request.patience).is_some()
     }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use tidegate::Quota;
+
+use super::token_bucket::largest_word;
 use super::{Oracle, Request, Ticket, saturated};
 
 /// `tat`, `emission_interval` and `delay_variation_tolerance`. What remains is counted exactly,
@@ -12,6 +15,7 @@ pub struct RedisCellOracle {
     emission_interval: i128,
     delay_variation_tolerance: i128,
     tat: Option<i128>,
+    largest: i128,
     latest: u64,
     taken: BTreeMap<Ticket, i128>,
     tickets: u64,
@@ -28,6 +32,8 @@ impl RedisCellOracle {
             emission_interval,
             delay_variation_tolerance: emission_interval * limit,
             tat: None,
+            largest: Quota::redis_cell(max_burst, count, period_seconds)
+                .map_or(i128::MAX, largest_word),
             latest: 0,
             taken: BTreeMap::new(),
             tickets: 0,
@@ -43,6 +49,12 @@ impl RedisCellOracle {
         self.tat.unwrap_or(now).max(now) + self.emission_interval * quantity
     }
 
+    /// Whether the engine's word holds the `tat` after this, and another burst.
+    fn has_room_for(&self, request: Request) -> bool {
+        let tat = self.new_tat(request.now, request.permits.into());
+        tat + self.delay_variation_tolerance < self.largest
+    }
+
     /// For how long one has to wait until it may go: `allow_at - now`, if that is still to come.
     fn wait(&self, now: u64, quantity: i128) -> i128 {
         let allow_at = self.new_tat(now, quantity) - self.delay_variation_tolerance;
@@ -56,6 +68,11 @@ impl Oracle for RedisCellOracle {
     }
 
     fn delay_of(&self, request: Request) -> Option<u64> {
+        if request.forced {
+            return request
+                .forced_delay()
+                .filter(|_| self.has_room_for(request));
+        }
         let quantity = i128::from(request.permits);
         if quantity == 0 {
             return Some(0);
@@ -66,6 +83,9 @@ impl Oracle for RedisCellOracle {
     }
 
     fn ever_admits(&self, request: Request) -> bool {
+        if request.forced {
+            return self.delay_of(request).is_some();
+        }
         i128::from(request.permits) <= self.limit
     }
 

@@ -34,6 +34,7 @@ pub struct SentinelWarmUpQueueOracle {
 #[derive(Clone, Copy, Debug)]
 struct Pass {
     second: i128,
+    permits: i128,
     took: i128,
     given_back: bool,
 }
@@ -78,7 +79,7 @@ impl SentinelWarmUpQueueOracle {
     fn previous_pass(&self, second: i128) -> i128 {
         let passes = self.passes.values();
         let before = passes.filter(|pass| pass.second == second - 1 && !pass.given_back);
-        i128::try_from(before.count()).expect("few")
+        before.map(|pass| pass.permits).sum()
     }
 
     fn sync_token(&mut self, second: i128) {
@@ -143,6 +144,9 @@ impl Oracle for SentinelWarmUpQueueOracle {
     }
 
     fn delay_of(&self, request: Request) -> Option<u64> {
+        if request.forced {
+            return request.forced_delay();
+        }
         if request.permits == 0 {
             return Some(0);
         }
@@ -155,6 +159,9 @@ impl Oracle for SentinelWarmUpQueueOracle {
     }
 
     fn ever_admits(&self, request: Request) -> bool {
+        if request.forced {
+            return request.forced_delay().is_some();
+        }
         request.permits <= self.limit()
     }
 
@@ -165,18 +172,25 @@ impl Oracle for SentinelWarmUpQueueOracle {
     fn take(&mut self, request: Request) -> Ticket {
         *self = self.at(request.now);
         let due = self.due();
+        let goes_on = if request.forced {
+            self.latest
+        } else {
+            ceil_div(due, self.count)
+        };
         let last = self.passes.values().filter(|pass| !pass.given_back);
         let last = last.map(|pass| pass.second).max().unwrap_or(0);
         // In the second in which it goes on; where places were given back, not before the last.
-        let second = (ceil_div(due, self.count) / SECOND).max(last);
+        let second = (goes_on / SECOND).max(last);
         self.tickets += 1;
         let pass = Pass {
             second,
+            permits: request.permits.into(),
             took: self.interval(),
             given_back: false,
         };
         self.passes.insert(Ticket(self.tickets), pass);
-        self.latest_passed = Some(due);
+        // More than one at once are so many, one after the other.
+        self.latest_passed = Some(due + (i128::from(request.permits) - 1) * self.interval());
         Ticket(self.tickets)
     }
 
@@ -185,7 +199,9 @@ impl Oracle for SentinelWarmUpQueueOracle {
         let pass = self.passes.get_mut(&ticket).expect("taken");
         // Tokens that were taken out for it already stay out.
         pass.given_back = self.filled.is_none_or(|filled| pass.second >= filled);
-        self.latest_passed = self.latest_passed.map(|latest| latest - pass.took);
+        self.latest_passed = self
+            .latest_passed
+            .map(|latest| latest - pass.took * pass.permits);
     }
 
     fn boxed(&self) -> Box<dyn Oracle> {

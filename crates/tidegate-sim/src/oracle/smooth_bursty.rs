@@ -72,6 +72,9 @@ impl Oracle for SmoothBurstyOracle {
     }
 
     fn delay_of(&self, request: Request) -> Option<u64> {
+        if request.forced {
+            return request.forced_delay();
+        }
         if request.permits == 0 {
             return Some(0);
         }
@@ -90,7 +93,11 @@ impl Oracle for SmoothBurstyOracle {
         (ahead <= self.max_debt * self.permits).then_some(saturated(ceil_div(owed, self.permits)))
     }
 
-    fn ever_admits(&self, Request { permits, .. }: Request) -> bool {
+    fn ever_admits(&self, request: Request) -> bool {
+        if request.forced {
+            return request.forced_delay().is_some();
+        }
+        let permits = request.permits;
         let unstored = (i128::from(permits) - self.burst).max(0) * self.period;
         permits == 0 || self.permits > 0 && unstored <= self.max_debt * self.permits
     }

@@ -157,6 +157,9 @@ impl Oracle for SmoothWarmUpOracle {
     }
 
     fn delay_of(&self, request: Request) -> Option<u64> {
+        if request.forced {
+            return request.forced_delay();
+        }
         if request.permits == 0 {
             return Some(0);
         }
@@ -174,6 +177,9 @@ impl Oracle for SmoothWarmUpOracle {
     }
 
     fn ever_admits(&self, request: Request) -> bool {
+        if request.forced {
+            return request.forced_delay().is_some();
+        }
         // With no one else around it gets only colder, and so dearer, until it is asked again.
         let Request { now, permits, .. } = request;
         let Some(rate) = &self.rate else {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tidegate::Quota;
+use tidegate::meter::TokenBucket;
 
 use super::{Oracle, Request, Ticket, ceil_div, nanos, saturated};
 
@@ -15,6 +16,9 @@ pub struct TokenBucketOracle {
     burst: i128,
     /// Tokens, in parts of `1 / period`. Below zero when tokens to come are promised already.
     level: i128,
+    /// By which the terms of the rate can be divided, and what the engine's word stays below.
+    divisor: i128,
+    largest: i128,
     latest: u64,
     taken: BTreeMap<Ticket, i128>,
     tickets: u64,
@@ -30,6 +34,8 @@ impl TokenBucketOracle {
             period,
             burst,
             level: i128::from(quota.initial_permits()) * period,
+            divisor: divisor(quota.permits().into(), period),
+            largest: largest_word(quota),
             latest: start,
             taken: BTreeMap::new(),
             tickets: 0,
@@ -51,6 +57,15 @@ impl TokenBucketOracle {
         saturated(ceil_div((-self.level_at(now)).max(0), self.period))
     }
 
+    /// Whether the engine's word holds what is in use after this, and another burst. The word is
+    /// the time at which the bucket is full again, times the permits of the rate in lowest terms.
+    fn has_room_for(&self, request: Request) -> bool {
+        let now = i128::from(self.latest.max(request.now));
+        let after = self.level_at(request.now) - i128::from(request.permits) * self.period;
+        let missing = 2 * self.burst * self.period - after;
+        (self.permits * now + missing) / self.divisor < self.largest
+    }
+
     /// The same bucket under another quota: what is in use stays in use.
     pub fn change(&mut self, quota: Quota, now: u64) {
         self.advance(now);
@@ -66,12 +81,31 @@ impl TokenBucketOracle {
     }
 }
 
+/// What the word stays below that the engine has for this quota.
+pub(super) fn largest_word(quota: Quota) -> i128 {
+    if TokenBucket::<u64>::fits(quota) {
+        i128::from(u64::MAX) - 1
+    } else {
+        i128::MAX
+    }
+}
+
+/// The greatest common one.
+const fn divisor(a: i128, b: i128) -> i128 {
+    if a == 0 { b } else { divisor(b % a, a) }
+}
+
 impl Oracle for TokenBucketOracle {
     fn limit(&self) -> u64 {
         saturated(self.burst)
     }
 
     fn delay_of(&self, request: Request) -> Option<u64> {
+        if request.forced {
+            return request
+                .forced_delay()
+                .filter(|_| self.has_room_for(request));
+        }
         let permits = i128::from(request.permits);
         if permits == 0 {
             return Some(0);
@@ -88,6 +122,9 @@ impl Oracle for TokenBucketOracle {
     }
 
     fn ever_admits(&self, request: Request) -> bool {
+        if request.forced {
+            return self.delay_of(request).is_some();
+        }
         i128::from(request.permits) <= self.burst
     }
 

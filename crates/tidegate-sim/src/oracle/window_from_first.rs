@@ -68,6 +68,9 @@ impl Oracle for WindowFromFirstOracle {
     }
 
     fn delay_of(&self, request: Request) -> Option<u64> {
+        if request.forced {
+            return request.forced_delay();
+        }
         if request.permits == 0 {
             return Some(0);
         }
@@ -78,6 +81,9 @@ impl Oracle for WindowFromFirstOracle {
     }
 
     fn ever_admits(&self, request: Request) -> bool {
+        if request.forced {
+            return request.forced_delay().is_some();
+        }
         i128::from(request.permits) <= self.permits
     }
 
@@ -93,7 +99,15 @@ impl Oracle for WindowFromFirstOracle {
     fn take(&mut self, request: Request) -> Ticket {
         self.latest = self.now(request.now);
         let permits = i128::from(request.permits);
-        let (_, start) = self.goes_on(self.latest, permits);
+        let (_, start) = if request.forced {
+            let now = self.latest;
+            // In the window that runs now, if one does.
+            let running = self.windows.iter().map(|window| window.start);
+            let running = running.filter(|start| (*start..start + self.window).contains(&now));
+            (now, running.max().unwrap_or(now))
+        } else {
+            self.goes_on(self.latest, permits)
+        };
         self.tickets += 1;
         let one = (Ticket(self.tickets), permits);
         match self.windows.iter_mut().find(|window| window.start == start) {

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use tidegate::{Algorithm, Ask, Decision, Retry, Timestamp};
+use tidegate::{Algorithm, Ask, Decision, Quota, Retry, Timestamp};
 use tidegate_sim::interval::Pass;
 use tidegate_sim::oracle::{Oracle, Request, Ticket, oracle_of};
 use tidegate_sim::strategy::{Act, Step, scale};
@@ -17,6 +17,7 @@ type Outcome = Result<(), TestCaseError>;
 #[derive(Debug)]
 pub(crate) struct Pair {
     algorithm: Algorithm,
+    way: Way,
     door: Box<dyn Door>,
     pub(crate) oracle: Box<dyn Oracle>,
     /// What the clock says, and the latest that it said.
@@ -36,6 +37,7 @@ impl Pair {
             door: way.open(&algorithm, start),
             oracle: oracle_of(&algorithm, start.as_nanos()),
             algorithm,
+            way,
             now: start.as_nanos(),
             latest: match way {
                 Way::Meter | Way::Limiter => start.as_nanos(),
@@ -73,9 +75,10 @@ impl Pair {
             now: self.latest,
             permits: step.size.permits(&*self.oracle, self.latest),
             patience: step.patience.nanos(scale).min(time_left),
+            forced: matches!(step.act, Act::Force),
         };
         match step.act {
-            Act::Check => self.check(request),
+            Act::Check | Act::Force => self.check(request),
             _ => self.peek(request),
         }
     }
@@ -89,12 +92,15 @@ impl Pair {
             self.remembered = true;
             let ticket = self.oracle.take(request);
             self.taken.push(Some((ticket, request.permits)));
-            self.passes.push(Pass {
-                at: self
-                    .latest
-                    .saturating_add(decision.delay().as_nanos() as u64),
-                permits: request.permits.into(),
-            });
+            // What is forced is beside the bound.
+            if !request.forced {
+                self.passes.push(Pass {
+                    at: self
+                        .latest
+                        .saturating_add(decision.delay().as_nanos() as u64),
+                    permits: request.permits.into(),
+                });
+            }
         }
         self.compare_rest(&decision)
     }
@@ -123,7 +129,11 @@ impl Pair {
 
     /// Promises 2 and 4: admitted if the oracle admits it, and told a wait that is exact.
     fn compare_verdict(&mut self, request: Request, decision: &Decision) -> Outcome {
-        let expected = self.oracle.delay_of(request);
+        let mut expected = self.oracle.delay_of(request);
+        if request.forced && self.way == Way::Meter && request.permits <= Quota::MAX_PERMITS {
+            // The widest state has room for every debt.
+            expected = Some(0);
+        }
         match decision.retry() {
             None => prop_assert_eq!(expected, Some(nanos(decision.delay())), "{:?}", request),
             Some(retry) => {
@@ -191,7 +201,8 @@ impl Pair {
 }
 
 fn ask_of(request: Request) -> Ask {
-    Ask::new(request.permits).within(Duration::from_nanos(request.patience))
+    let ask = Ask::new(request.permits).within(Duration::from_nanos(request.patience));
+    if request.forced { ask.forced() } else { ask }
 }
 
 fn nanos(duration: Duration) -> u64 {

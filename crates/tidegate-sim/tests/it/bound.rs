@@ -11,38 +11,41 @@ use tidegate_sim::strategy::{self, Allowed, Step, cases};
 use crate::agree::Pair;
 use crate::door::Way;
 
-type Outcome = Result<(), TestCaseError>;
+pub(crate) type Outcome = Result<(), TestCaseError>;
 
 /// Permits come back, nobody waits.
 const GIVES_BACK: Allowed = Allowed {
     steps_back: false,
     patience: false,
     give_back: true,
+    force: false,
 };
 /// Callers wait, nothing comes back.
 const WAITS: Allowed = Allowed {
     steps_back: false,
     patience: true,
     give_back: false,
+    force: false,
 };
 /// Callers wait, and some change their minds.
 const WAITS_AND_GIVES_BACK: Allowed = Allowed {
     steps_back: false,
     patience: true,
     give_back: true,
+    force: false,
 };
 
 /// A limit, and calls of it.
 #[derive(Clone, Debug)]
-struct Run {
-    algorithm: Algorithm,
+pub(crate) struct Run {
+    pub(crate) algorithm: Algorithm,
     start: Timestamp,
     steps: Vec<Step>,
 }
 
 /// Up to so many steps.
-fn run(
-    algorithm: BoxedStrategy<Algorithm>,
+pub(crate) fn run(
+    algorithm: impl Strategy<Value = Algorithm>,
     steps: usize,
     allowed: Allowed,
 ) -> impl Strategy<Value = Run> {
@@ -56,7 +59,7 @@ fn run(
 
 impl Run {
     /// By each way into the engine, each answer is the oracle's, and `check` sees what passed.
-    fn each_way(&self, check: impl Fn(&[Pass]) -> Outcome) -> Outcome {
+    pub(crate) fn each_way(&self, check: impl Fn(&[Pass]) -> Outcome) -> Outcome {
         for way in Way::ALL {
             if way == Way::Limiter && self.algorithm.is_gate() {
                 continue; // Its guards have tests of their own.
@@ -69,12 +72,12 @@ impl Run {
     }
 
     /// Each answer is the oracle's.
-    fn agrees(&self) -> Outcome {
+    pub(crate) fn agrees(&self) -> Outcome {
         self.each_way(|_| Ok(()))
     }
 
     /// That, and in no interval passes more than is allowed for its length, a fraction.
-    fn keeps_within(&self, allowed: impl Fn(u64) -> (i128, i128)) -> Outcome {
+    pub(crate) fn keeps_within(&self, allowed: impl Fn(u64) -> (i128, i128)) -> Outcome {
         self.each_way(|passes| {
             prop_assert_eq!(first_excess(passes, &allowed), None);
             Ok(())
@@ -83,7 +86,7 @@ impl Run {
 }
 
 /// `burst + rate * (length + ahead)`, as a fraction.
-fn burst_and_rate(algorithm: &Algorithm) -> impl Fn(u64) -> (i128, i128) {
+pub(crate) fn burst_and_rate(algorithm: &Algorithm) -> impl Fn(u64) -> (i128, i128) {
     let (quota, burst, ahead) = match *algorithm {
         Algorithm::TokenBucket(quota) => (quota, quota.burst_permits(), 0),
         Algorithm::SmoothBursty { quota, max_debt } => {
@@ -120,7 +123,7 @@ fn from_first(passes: &[Pass], start: Timestamp, allowed: impl Fn(u64) -> (i128,
 }
 
 /// Whether more passes in any window of the clock than its permits.
-fn in_each_window(passes: &[Pass], permits: u64, window: u64) -> Outcome {
+pub(crate) fn in_each_window(passes: &[Pass], permits: u64, window: u64) -> Outcome {
     for edge in passes.iter().map(|pass| pass.at / window * window) {
         let inside = passes
             .iter()

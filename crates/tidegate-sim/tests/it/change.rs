@@ -18,6 +18,7 @@ const PLAIN: Allowed = Allowed {
     steps_back: false,
     patience: false,
     give_back: false,
+    force: false,
 };
 
 fn limiter(algorithm: Algorithm, clock: &ManualClock) -> KeyedLimiter<ManualClock> {

@@ -56,9 +56,8 @@ fn waits(algorithm: Algorithm, story: &[Do]) -> [Vec<f64>; 2] {
                 all[0].push(decision.delay().as_secs_f64());
 
                 let request = Request {
-                    now: oracle_now,
-                    permits,
                     patience: FOR_EVER,
+                    ..Request::at(oracle_now, permits)
                 };
                 let delay = oracle.delay_of(request).expect("patient enough");
                 oracle.take(request);

@@ -14,6 +14,7 @@ mod guava;
 mod limits_by_name;
 mod line;
 mod many_keys;
+mod overdraft;
 mod rates;
 mod redis_cell;
 mod time;

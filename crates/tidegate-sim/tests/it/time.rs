@@ -16,6 +16,7 @@ const STEPS_BACK: Allowed = Allowed {
     steps_back: true,
     patience: true,
     give_back: true,
+    force: false,
 };
 
 proptest! {

@@ -18,6 +18,7 @@ const ALL: Allowed = Allowed {
     steps_back: false,
     patience: true,
     give_back: true,
+    force: false,
 };
 
 #[derive(Clone, Copy, Debug)]

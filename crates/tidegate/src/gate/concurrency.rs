@@ -6,7 +6,8 @@ use super::Gate;
 use crate::meter::{Plan, State, Taken, Used};
 use crate::{Ask, Decision, Meter, Quota, QuotaError, Retry, Timestamp, Verdict};
 
-/// A counting gate of `max` places. Never more than `max` permits are out.
+/// A counting gate of `max` places. Never more than `max` permits are out, but for those that are
+/// [forced](Ask::forced): nobody else comes in until they are no more than that again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Concurrency {
     max: u64,
@@ -16,7 +17,7 @@ pub struct Concurrency {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inside(u64);
 
-/// The bit of [`Inside`] that says so: far above [`Quota::MAX_PERMITS`].
+/// The bit of [`Inside`] that says so: above all that is counted.
 const WAITED_FOR: u64 = 1 << 62;
 /// The bit that says that somebody wants to know when nobody is inside.
 const DRAINING: u64 = 1 << 61;
@@ -93,14 +94,17 @@ impl Meter for Concurrency {
             self.max.saturating_sub(inside.permits())
         };
         let permits = ask.permits();
-        let (verdict, remaining) = if permits <= free {
+        let forced = ask
+            .forced_onto(inside.permits())
+            .filter(|_| ask.is_forced());
+        let (verdict, remaining) = if permits <= free || forced.is_some() {
             (
                 Verdict::Allowed {
                     delay: Duration::ZERO,
                 },
-                free - permits,
+                free.saturating_sub(permits),
             )
-        } else if permits > self.max {
+        } else if ask.is_forced() || permits > self.max {
             (
                 Verdict::Denied {
                     retry: Retry::Never,

@@ -151,6 +151,49 @@ impl FixedWindow {
         (over, self.windows.after(state.start, over))
     }
 
+    fn answer(&self, verdict: Verdict, free: Option<u64>, reset_after: u64) -> Decision {
+        Decision {
+            verdict,
+            limit: self.permits,
+            // While somebody waits nothing is there for who comes now.
+            remaining: free.unwrap_or(0),
+            reset_after: Duration::from_nanos(reset_after),
+        }
+    }
+
+    /// The plan of a forced ask: it counts in the current window, whoever waits for the next ones.
+    fn force(&self, state: &Window, now: Timestamp, ask: &Ask) -> Plan<Reserve> {
+        let (over, start) = self.current(state, now);
+        let last = state.reserved().max(over);
+        let used = state.count_at(over);
+        let forced = ask.forced_onto(used);
+        let verdict = match forced {
+            Some(_) => Verdict::Allowed {
+                delay: Duration::ZERO,
+            },
+            None => Verdict::Denied {
+                retry: Retry::Never,
+            },
+        };
+        let count = forced.unwrap_or(used);
+        let until_all_over = if last == over && count == 0 {
+            0
+        } else {
+            let ends = self.windows.after(start, last + 1 - over);
+            ends.saturating_sub(now.as_nanos())
+        };
+        let free = (last == over).then(|| self.permits.saturating_sub(count));
+        Plan {
+            decision: self.answer(verdict, free, until_all_over),
+            change: forced.map(|_| Reserve {
+                start,
+                over,
+                place: 0,
+                permits: ask.permits(),
+            }),
+        }
+    }
+
     /// What is taken from the current window and reserved of those to come.
     fn taken(&self, state: &Window, now: Timestamp) -> u64 {
         let over = self.over(state, now);
@@ -177,6 +220,9 @@ impl Meter for FixedWindow {
         // Never before one who came earlier.
         let mut last = state.reserved().max(over);
         let mut count = state.count_at(last);
+        if ask.is_forced() && permits > 0 {
+            return self.force(state, now, ask);
+        }
         let fits = permits <= self.permits.saturating_sub(count);
         let place = if fits { last } else { last + 1 };
         let wait = match place - over {
@@ -210,18 +256,13 @@ impl Meter for FixedWindow {
                 retry: Retry::After(Duration::from_nanos(wait - patience)),
             }
         };
-        let is_unused = last == over && count == 0;
-        let remaining = if last == over {
-            self.permits.saturating_sub(count)
-        } else {
+        let until_all_over = if last == over && count == 0 {
             0
+        } else {
+            until(last + 1)
         };
-        let decision = Decision {
-            verdict,
-            limit: self.permits,
-            remaining,
-            reset_after: Duration::from_nanos(if is_unused { 0 } else { until(last + 1) }),
-        };
+        let free = (last == over).then(|| self.permits.saturating_sub(count));
+        let decision = self.answer(verdict, free, until_all_over);
         Plan { decision, change }
     }
 

@@ -104,13 +104,22 @@ impl Meter for IntervalBucket {
         let mut state = self.at(*state, now);
         let permits = ask.permits();
         let used = state.used.saturating_add(permits);
-        let wait = self.until_back(state, used.saturating_sub(self.burst), now);
+        let wait = if ask.is_forced() {
+            0
+        } else {
+            self.until_back(state, used.saturating_sub(self.burst), now)
+        };
+        let is_possible = if ask.is_forced() {
+            ask.forced_onto(state.used).is_some()
+        } else {
+            permits <= self.burst
+        };
         let patience = u128::from(ask.max_delay_nanos());
         let verdict = if permits == 0 {
             Verdict::Allowed {
                 delay: Duration::ZERO,
             }
-        } else if permits > self.burst {
+        } else if !is_possible {
             Verdict::Denied {
                 retry: Retry::Never,
             }

@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::{Plan, State};
-use crate::{Decision, Retry, Verdict};
+use crate::{Ask, Decision, Retry, Verdict};
 
 /// The admissions of the last window.
 ///
@@ -93,20 +93,27 @@ impl Log {
     /// until a tick begins, and `patience` for how many the caller would wait.
     ///
     /// Who waits is let in at the first tick at which it fits, and never before one who came
-    /// earlier.
+    /// earlier. The running total of forced permits has an end, which no key lives to see.
     pub(super) fn plan(
         &self,
         most: u64,
         window: u64,
         now: u64,
-        permits: u64,
+        ask: &Ask,
         patience: u64,
         until: impl Fn(u64) -> u64,
     ) -> Plan<Append> {
+        let permits = ask.permits();
         let last = self.last_tick();
         let next = last.unwrap_or(0).max(now);
-        let tick = self.first_fit(most, window, next, permits);
-        let wait = tick.map(&until);
+        let (tick, wait) = if ask.is_forced() {
+            // At once, and counted after those who wait: entries are in order.
+            let forced = ask.forced_onto(self.total()).map(|_| next);
+            (forced, forced.map(|_| 0))
+        } else {
+            let tick = self.first_fit(most, window, next, permits);
+            (tick, tick.map(&until))
+        };
         let verdict = match wait {
             _ if permits == 0 => Verdict::Allowed {
                 delay: Duration::ZERO,

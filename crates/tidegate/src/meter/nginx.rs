@@ -100,6 +100,19 @@ impl Nginx {
         Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX))
     }
 
+    /// Above any burst, and without delay.
+    fn forced(&self, state: Excess, millis: u64, ask: &Ask) -> Verdict {
+        // Of thousandths no state counts more than of permits.
+        match ask.forced_onto(self.level(state, millis)) {
+            Some(_) => Verdict::Allowed {
+                delay: Duration::ZERO,
+            },
+            None => Verdict::Denied {
+                retry: Retry::Never,
+            },
+        }
+    }
+
     fn verdict(&self, state: Excess, millis: u64, now: Timestamp, ask: &Ask) -> Verdict {
         // The first of them finds the level, each other a request more.
         let Some(others) = ask.permits().checked_sub(1) else {
@@ -107,6 +120,9 @@ impl Nginx {
                 delay: Duration::ZERO,
             };
         };
+        if ask.is_forced() {
+            return self.forced(state, millis, ask);
+        }
         let others = others.saturating_mul(REQUEST);
         let Some(target) = self.most(ask.max_delay_nanos()).checked_sub(others) else {
             return Verdict::Denied {

@@ -125,14 +125,19 @@ impl Meter for SentinelWarmUp {
         let mut state = self.at(*state, now);
         let allowed = self.allowed(&state);
         let permits = ask.permits();
-        let fits = permits == 0 || Self::passing(&state).saturating_add(permits) <= allowed;
+        let passing = Self::passing(&state);
+        let fits = if ask.is_forced() {
+            ask.forced_onto(passing).is_some()
+        } else {
+            permits == 0 || passing.saturating_add(permits) <= allowed
+        };
         let verdict = if fits {
             state.in_half += permits;
             state.in_second += permits;
             Verdict::Allowed {
                 delay: Duration::ZERO,
             }
-        } else if permits > self.tokens.count {
+        } else if ask.is_forced() || permits > self.tokens.count {
             Verdict::Denied {
                 retry: Retry::Never,
             }

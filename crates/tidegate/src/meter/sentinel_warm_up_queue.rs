@@ -17,13 +17,15 @@ use super::{Meter, Plan, State, Taken, Used};
 use crate::{Ask, Decision, QuotaError, Retry, Timestamp, Verdict};
 
 const SECOND: u64 = 1_000_000_000;
+/// Scaled times from which on nothing is forced: beyond the end of time at every rate.
+const MOST_OWED: i128 = 1 << 96;
 
 /// One permit at a time: `count` a second when warm, `cold_factor` times fewer after rest, and
 /// from there to warm in about `warm_up` of steady asking.
 ///
 /// In every interval of length *t* at most `1 + count * t` permits. More than one at once never
-/// pass. A caller that offers to wait is let in at the end of the line, which is at most
-/// [`MAX_WAIT`](Self::MAX_WAIT) long: others have to come again.
+/// pass, unless they are forced. A caller that offers to wait is let in at the end of the line,
+/// which is at most [`MAX_WAIT`](Self::MAX_WAIT) long: others have to come again.
 ///
 /// Tokens are taken out for what goes on, in the second in which it goes on, and filled for the
 /// seconds between. Who gives up gives back the time that it took.
@@ -180,15 +182,23 @@ impl Meter for SentinelWarmUpQueue {
                 change: None,
             };
         }
-        if ask.permits() > self.tokens.count.min(1) {
+        if !ask.is_forced() && ask.permits() > self.tokens.count.min(1) {
             return refuse(Retry::Never);
         }
         let (mut filled, mut left) = (line.filled, 0);
         self.take_out(&mut filled, &mut left, &line.passes, second);
         let filled = self.until(filled, second);
         let price = self.price(filled.tokens);
-        let last = (line.last + i128::from(price)).max(self.scaled(nanos));
-        let goes_on = self.nanos_of(last);
+        let mut last = (line.last + i128::from(price)).max(self.scaled(nanos));
+        let mut goes_on = self.nanos_of(last);
+        if ask.is_forced() {
+            if ask.forced_onto(line.passes.total()).is_none() || last >= MOST_OWED {
+                return refuse(Retry::Never);
+            }
+            // All of them now; each but the first makes the line longer by its time.
+            goes_on = nanos;
+            last += i128::from(ask.permits() - 1) * i128::from(price);
+        }
         let delay = goes_on - nanos;
         let longest = u64::try_from(Self::MAX_WAIT.as_nanos()).unwrap_or(u64::MAX);
         let patience = ask.patience_at(now).min(longest);
@@ -202,7 +212,7 @@ impl Meter for SentinelWarmUpQueue {
             left,
             asked: second,
             tick,
-            permits: 1,
+            permits: ask.permits(),
         };
         let change = Enter {
             filled,
@@ -224,14 +234,14 @@ impl Meter for SentinelWarmUpQueue {
         line.last = enter.last;
         line.passes.append(enter.pass);
         Taken {
-            permits: 1,
+            permits: enter.pass.permits,
             at: Timestamp::from_secs(enter.pass.tick),
             detail: enter.price,
         }
     }
 
     fn undo(&self, line: &mut Line, taken: &Taken, _now: Timestamp) {
-        line.last -= i128::from(taken.detail);
+        line.last -= i128::from(taken.detail) * i128::from(taken.permits);
         let second = taken.at.as_nanos() / SECOND;
         line.passes.take_out(second, taken.permits);
     }

@@ -113,12 +113,14 @@ impl Meter for SlidingCounter {
         let mut state = self.at(*state, now);
         let permits = ask.permits();
         let free = self.permits.saturating_sub(self.estimate(state, now));
-        let verdict = if permits <= free || permits == 0 {
+        let is_forced = ask.is_forced() && ask.forced_onto(state.current).is_some();
+        let fits = !ask.is_forced() && permits <= free;
+        let verdict = if fits || is_forced || permits == 0 {
             state.current += permits;
             Verdict::Allowed {
                 delay: Duration::ZERO,
             }
-        } else if permits > self.permits {
+        } else if ask.is_forced() || permits > self.permits {
             Verdict::Denied {
                 retry: Retry::Never,
             }

@@ -56,14 +56,7 @@ impl Meter for SlidingLog {
         let patience = ask.patience_at(now);
         let now = log.advance(now.as_nanos());
         let until = |at: u64| at.saturating_sub(now);
-        log.plan(
-            self.permits,
-            self.window,
-            now,
-            ask.permits(),
-            patience,
-            until,
-        )
+        log.plan(self.permits, self.window, now, ask, patience, until)
     }
 
     fn commit(&self, log: &mut Log, append: Append) -> Taken {

@@ -82,14 +82,7 @@ impl Meter for SlidingWindow {
         let tick = self.part(log, now);
         let patience = ask.patience_at(now);
         let until = |part: u64| self.start_of(part).saturating_sub(now.as_nanos());
-        log.plan(
-            self.permits,
-            self.span(),
-            tick,
-            ask.permits(),
-            patience,
-            until,
-        )
+        log.plan(self.permits, self.span(), tick, ask, patience, until)
     }
 
     fn commit(&self, log: &mut Log, append: Append) -> Taken {

@@ -7,7 +7,7 @@
 use core::time::Duration;
 
 use super::token_bucket::{Charge, Tat};
-use super::word::{mul_div, rescaled};
+use super::word::{MOST_OWED, mul_div, rescaled};
 use super::{Meter, Plan, Taken, Used};
 use crate::time::nanos;
 use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
@@ -29,8 +29,9 @@ pub struct SmoothBursty {
     numerator: u64,
     cost: u64,
     burst: u64,
-    // Scaled times, as a token bucket has them. The largest there is, the end of time with all
-    // debt, is below 2^106; what a request of 2^64 permits adds is below 2^120.
+    // Scaled times, as a token bucket has them. The largest there is, but for what is forced, is
+    // the end of time with all debt, below 2^106; what a request of 2^64 permits adds is below
+    // 2^120.
     capacity: u128,
     max_debt: u128,
 }
@@ -110,7 +111,14 @@ impl Meter for SmoothBursty {
             return answer(Verdict::Allowed { delay }, in_use, None);
         }
         let cost = u128::from(self.cost) * u128::from(permits);
-        if self.burst == 0 || self.debt(cost) > self.max_debt {
+        let tat = self.scaled(now) + in_use + cost;
+        if ask.is_forced() && permits <= Quota::MAX_PERMITS && tat < MOST_OWED {
+            let delay = Duration::ZERO;
+            let at = now;
+            let change = Charge { tat, permits, at };
+            return answer(Verdict::Allowed { delay }, in_use + cost, Some(change));
+        }
+        if ask.is_forced() || self.burst == 0 || self.debt(cost) > self.max_debt {
             let retry = Retry::Never;
             return answer(Verdict::Denied { retry }, in_use, None);
         }
@@ -124,11 +132,8 @@ impl Meter for SmoothBursty {
             return answer(Verdict::Denied { retry }, in_use, None);
         }
         let delay = Duration::from_nanos(owed);
-        let change = Charge {
-            tat: self.scaled(now) + in_use + cost,
-            permits,
-            at: now,
-        };
+        let at = now;
+        let change = Charge { tat, permits, at };
         answer(Verdict::Allowed { delay }, in_use + cost, Some(change))
     }
 

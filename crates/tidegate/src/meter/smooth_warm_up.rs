@@ -13,7 +13,7 @@
 use core::time::Duration;
 
 use super::smooth_bursty::DEFAULT_DEBT;
-use super::word::rescaled;
+use super::word::{MOST_OWED, rescaled};
 use super::{Meter, Plan, State, Taken, Used};
 use crate::time::nanos;
 use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
@@ -226,20 +226,25 @@ impl Meter for SmoothWarmUp {
         let debt = state.next_free - scaled_now;
         let owed = self.nanos_of(debt);
         let too_far = self.nanos_of((debt + price).saturating_sub(self.max_debt));
-        // No debt allows it at all; and who waits finds it no warmer.
-        if self.numerator == 0 || price > self.max_debt {
+        if ask.is_forced() {
+            if permits > Quota::MAX_PERMITS || state.next_free + price >= MOST_OWED {
+                return refuse(Retry::Never);
+            }
+        } else if self.numerator == 0 || price > self.max_debt {
+            // No debt allows it at all; and who waits finds it no warmer.
             return refuse(Retry::Never);
         }
         let wait = owed.saturating_sub(ask.max_delay_nanos()).max(too_far);
-        if wait > 0 {
+        if wait > 0 && !ask.is_forced() {
             return refuse(Retry::After(Duration::from_nanos(wait)));
         }
+        let delay = if ask.is_forced() { 0 } else { owed };
         let new = Warmth {
             missing: state.missing + stored,
             next_free: state.next_free + price,
         };
         let verdict = Verdict::Allowed {
-            delay: Duration::from_nanos(owed),
+            delay: Duration::from_nanos(delay),
         };
         let decision = self.answer(verdict, new, scaled_now);
         Plan {

@@ -101,8 +101,18 @@ where
         // range is never reached: time saturates before it.
         let over = new.minus(scaled_now).minus(self.capacity);
         let patience = W::of(ask.max_delay_nanos()).times(self.numerator);
-        let fits = permits <= self.burst && over <= patience && new < W::LARGEST;
-        let wait = over.div_ceil(self.numerator);
+        let is_forced = ask.is_forced();
+        let fits = if is_forced {
+            // What comes after it has to fit into the range too.
+            permits <= Quota::MAX_PERMITS && new.plus(self.capacity) < W::LARGEST
+        } else {
+            permits <= self.burst && over <= patience && new < W::LARGEST
+        };
+        let wait = if is_forced {
+            0
+        } else {
+            over.div_ceil(self.numerator)
+        };
         let verdict = if permits == 0 {
             Verdict::Allowed {
                 delay: Duration::ZERO,
@@ -111,7 +121,7 @@ where
             Verdict::Allowed {
                 delay: Duration::from_nanos(wait),
             }
-        } else if permits > self.burst {
+        } else if is_forced || permits > self.burst {
             Verdict::Denied {
                 retry: Retry::Never,
             }

@@ -103,6 +103,10 @@ impl Word for u128 {
     }
 }
 
+/// Scaled times that forced permits never lead to: debts that no one lives to pay, and room for
+/// what is added to them.
+pub(super) const MOST_OWED: u128 = 1 << 124;
+
 /// `whole * part / of`, rounded down, where `part` is at most `of` and that is below 2^126: by
 /// long multiplication, since the product need not fit.
 pub(super) const fn mul_div(whole: u128, part: u128, of: u128) -> u128 {

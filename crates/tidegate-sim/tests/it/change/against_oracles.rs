@@ -72,9 +72,8 @@ fn token_bucket_follows(story: &[(Algorithm, Vec<Step>)]) -> Outcome {
             clock.set(Timestamp::from_nanos(now));
             let permits = step.size.permits(&oracle, now);
             let request = Request {
-                now,
-                permits,
                 patience: u64::MAX,
+                ..Request::at(now, permits)
             };
             let due = oracle.delay_of(request);
             let decision = limiter.check_ask("key", Ask::new(permits));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate::store::StoreStats;
 use tidegate::{Algorithm, Ask, Decision, Enforcer, QuotaError, Retry, Timestamp, Verdict};
-use tidegate::{KeyHash, KeyHasher};
+use tidegate::{KeyHash, KeyHasher, StoreId};
 use tidegate_policy::{KeyPart, LimitRule, OnMissing};
 
 use crate::call::Call;
@@ -80,6 +80,15 @@ impl EnforcedLimit {
     /// Takes over what is left of the states before.
     pub(crate) fn finish(&self, now: Timestamp) {
         self.enforcers[0].adopt_all(now);
+    }
+
+    pub(crate) fn store_id(&self) -> StoreId {
+        self.enforcers[0].store_id()
+    }
+
+    /// Refuses those who wait in line for it.
+    pub(crate) fn dismiss(&self) {
+        self.enforcers[0].dismiss();
     }
 
     /// The limit as the policy has it.

@@ -111,6 +111,7 @@ impl Node {
         let now = self.clock.now();
         // What is of another kind now is taken over here, not by whoever asks next.
         new.finish(now);
+        old.dismiss_lines_but(&new);
         status.revision = new.revision();
         status.loaded_at = now;
         status.reloads += 1;

@@ -1,6 +1,6 @@
 //! One version of the policy with the state behind it, for requests to be decided on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tidegate::{Clock, KeyHasher, QuotaError, Timestamp};
@@ -56,6 +56,17 @@ impl Snapshot {
     pub(crate) fn finish(&self, now: Timestamp) {
         for limit in &self.limits {
             limit.finish(now);
+        }
+    }
+
+    /// Refuses those who wait in lines that have no place in the version after this one: they are
+    /// decided on anew, under that.
+    pub(crate) fn dismiss_lines_but(&self, next: &Self) {
+        let stores: HashSet<_> = next.limits.iter().map(|limit| limit.store_id()).collect();
+        for limit in &self.limits {
+            if !stores.contains(&limit.store_id()) {
+                limit.dismiss();
+            }
         }
     }
 

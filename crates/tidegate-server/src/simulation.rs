@@ -36,7 +36,7 @@ pub struct Simulation {
     node: Arc<Node>,
     clock: ManualClock,
     /// What requests hold that have not ended, by their line.
-    in_flight: HashMap<usize, Hold>,
+    in_flight: HashMap<usize, Option<Box<Hold>>>,
     /// Those who wait in line for a place.
     waiting: Waiting,
     told: Told,
@@ -177,7 +177,7 @@ impl Simulation {
     /// # Errors
     /// As [`request`](Self::request).
     pub fn finish(&mut self) -> Result<(), SimulationError> {
-        self.advance(Timestamp::MAX.as_nanos())
+        self.tell_late(None)
     }
 
     /// The next decision, in the order of the trace, if it has been made.
@@ -190,13 +190,16 @@ impl Simulation {
     fn advance(&mut self, at_ns: u64) -> Result<(), SimulationError> {
         let to = Timestamp::from_nanos(at_ns);
         // At the very time a place may still come.
+        self.tell_late(Some(to))?;
+        self.clock.set(to);
+        Ok(())
+    }
+
+    fn tell_late(&mut self, to: Option<Timestamp>) -> Result<(), SimulationError> {
         while let Some((asked, until)) = self.waiting.next_late(to) {
             self.clock.set(until);
             self.decide(asked, Turn::Last)?;
             self.let_in()?;
-        }
-        if at_ns < Timestamp::MAX.as_nanos() {
-            self.clock.set(to);
         }
         Ok(())
     }
@@ -244,6 +247,7 @@ impl Simulation {
         if allowed && !request.peek {
             // Its caller waits as it was told, and goes on.
             hold.go_ahead();
+            let hold = (!hold.is_empty()).then(|| Box::new(hold));
             self.in_flight.insert(asked.line, hold);
         }
         self.told.tell(asked.number, decision);
@@ -281,3 +285,6 @@ fn limits_of<'a>(
     }
     Ok((id, limits))
 }
+
+#[cfg(test)]
+mod tests;

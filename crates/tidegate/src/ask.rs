@@ -42,9 +42,9 @@ impl Ask {
 
     /// The same, by a caller that would wait up to `max_delay`.
     ///
-    /// A limit that can reserve (token bucket, the smooth pair) then answers
-    /// [`Verdict::Allowed`](crate::Verdict) with a delay up to `max_delay`; others answer as if
-    /// nothing had been offered.
+    /// A rate that can reserve then answers [`Verdict::Allowed`](crate::Verdict) with a delay up
+    /// to `max_delay`: all but the two-window counter and Sentinel's warm-up, which answer as if
+    /// nothing had been offered, and concurrency limits, which have no time to give.
     #[must_use]
     pub fn within(self, max_delay: Duration) -> Self {
         Self {

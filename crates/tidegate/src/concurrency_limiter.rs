@@ -9,13 +9,13 @@ use std::sync::{Arc, PoisonError};
 
 use crate::check_all::Asked;
 use crate::clock::block_on_for;
-use crate::enforce::{Enforce, Enforcer, NO_KEY, Receipt, enforcers};
+use crate::enforce::{Enforce, Enforcer, NO_KEY, Receipt, changed, enforcers};
 use crate::gate::Concurrency;
 use crate::key_hash::{KeyHash, KeyHasher};
 use crate::on_change::OnChange;
 use crate::queue::{DEFAULT_QUEUE_LENGTH, Waiting};
 use crate::store::{OneGate, StoreStats};
-use crate::sync::RwLock;
+use crate::sync::{Mutex, RwLock, lock};
 use crate::{Algorithm, Ask, Decision, QuotaError, Timestamp};
 
 /// At most `max` permits out at a time: a semaphore, a bulkhead.
@@ -118,7 +118,14 @@ impl Drop for Permit<'_> {
 pub struct Acquire<'a> {
     /// Where guards give back.
     limit: &'a Arc<dyn Enforce>,
-    waiting: Waiting,
+    step: Step<'a>,
+}
+
+#[derive(Debug)]
+enum Step<'a> {
+    /// Of many keys: it has not been polled, and asks under the numbers that hold when it is.
+    Asks(&'a KeyedConcurrencyLimiter, KeyHash, Ask),
+    Waits(Waiting),
 }
 
 impl<'a> Future for Acquire<'a> {
@@ -126,8 +133,17 @@ impl<'a> Future for Acquire<'a> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let limit = self.limit;
-        let answer = Pin::new(&mut self.waiting).poll(context);
-        answer.map(|answer| Permit::of(limit, answer))
+        if let Step::Asks(limiter, key, ask) = self.step {
+            let waiting = Waiting::new(limiter.current(), key, ask, limiter.queue_length);
+            self.step = Step::Waits(waiting);
+        }
+        match &mut self.step {
+            Step::Asks(..) => Poll::Pending,
+            Step::Waits(waiting) => {
+                let answer = Pin::new(waiting).poll(context);
+                answer.map(|answer| Permit::of(limit, answer))
+            }
+        }
     }
 }
 
@@ -186,7 +202,8 @@ impl ConcurrencyLimiter {
     pub fn acquire_async(&self, ask: impl Into<Ask>) -> Acquire<'_> {
         let limit = &self.shared;
         let waiting = Waiting::new(Arc::clone(limit), NO_KEY, ask.into(), self.queue_length);
-        Acquire { limit, waiting }
+        let step = Step::Waits(waiting);
+        Acquire { limit, step }
     }
 
     /// What [`try_acquire`](Self::try_acquire) would answer. Takes nothing.
@@ -265,6 +282,8 @@ pub struct KeyedConcurrencyLimiter {
     /// The places as the first numbers have them; guards give back here, whatever holds now.
     first: Arc<dyn Enforce>,
     current: RwLock<Enforcer>,
+    /// Held through a change, while others ask.
+    changes: Mutex<()>,
     hasher: KeyHasher,
     queue_length: u64,
 }
@@ -280,6 +299,7 @@ impl KeyedConcurrencyLimiter {
         Ok(Self {
             first: Arc::clone(&limit) as Arc<dyn Enforce>,
             current: RwLock::new(limit),
+            changes: Mutex::new(()),
             hasher: KeyHasher::random(),
             queue_length: DEFAULT_QUEUE_LENGTH,
         })
@@ -328,10 +348,9 @@ impl KeyedConcurrencyLimiter {
     /// Permits of this key as soon as they are free, as a future on any runtime; as
     /// [`ConcurrencyLimiter::acquire_async`].
     pub fn acquire_async<K: Hash + ?Sized>(&self, key: &K, ask: impl Into<Ask>) -> Acquire<'_> {
-        let key = self.hasher.hash(key);
-        let waiting = Waiting::new(self.current(), key, ask.into(), self.queue_length);
+        let step = Step::Asks(self, self.hasher.hash(key), ask.into());
         let limit = &self.first;
-        Acquire { limit, waiting }
+        Acquire { limit, step }
     }
 
     /// What [`try_acquire`](Self::try_acquire) would answer. Takes nothing.
@@ -349,13 +368,21 @@ impl KeyedConcurrencyLimiter {
     pub fn set_max(&self, max: u64) -> Result<(), QuotaError> {
         Concurrency::new(max)?;
         let algorithm = Algorithm::Concurrency { max };
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        let max_keys = current.stats().max_keys;
-        // A gate goes on in the same store.
-        let renumbered =
-            current.renumbered(&[algorithm], max_keys, Timestamp::EPOCH, OnChange::KeepUsed);
-        let limit = renumbered.and_then(|mut limits| limits.pop());
-        *current = limit.ok_or(QuotaError::MixedAlgorithms)?;
+        let _one_at_a_time = lock(&self.changes);
+        let old = {
+            let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(&current)
+        };
+        // A gate goes on in the same store. Those who wait are woken here, and may ask.
+        let changed = changed(
+            &*old,
+            &[algorithm],
+            old.stats().max_keys,
+            Timestamp::EPOCH,
+            OnChange::KeepUsed,
+        );
+        let limit = changed?.pop().ok_or(QuotaError::MixedAlgorithms)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = limit;
         Ok(())
     }
 

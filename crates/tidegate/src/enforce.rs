@@ -141,6 +141,9 @@ pub trait EnforceKeyed: Enforce {
     /// Takes over the rest of what [`succeed`](Self::succeed) began.
     fn adopt_all(&self, now: Timestamp);
 
+    /// Refuses for good all who wait in line here: the limit is gone.
+    fn dismiss(&self);
+
     /// What the store holds and what it has let go of.
     fn stats(&self) -> StoreStats;
 
@@ -194,7 +197,10 @@ pub fn changed(
 
 fn over_new<M: FromAlgorithm>(algorithms: &[Algorithm], max_keys: usize) -> Option<Vec<Enforcer>> {
     // A store has up to 65,536 shards: it is made only for what it will hold.
-    if algorithms.iter().any(|one| M::from_algorithm(one).is_none()) {
+    if algorithms
+        .iter()
+        .any(|one| M::from_algorithm(one).is_none())
+    {
         return None;
     }
     let store = Arc::new(Keyed::<M>::new(max_keys));
@@ -300,9 +306,11 @@ impl<M: FromAlgorithm> EnforceKeyed for Bound<M> {
         };
         let renumbered = over(&self.store, algorithms, now, on_change)?;
         self.store.set_max_keys(max_keys);
-        // Where some keys have other numbers, only who asks next says which are whose.
-        if let [only] = &renumbered[..] {
-            self.store.serve_lines(&only.meter, now);
+        // Where some keys have other numbers, only who asks next says which are whose: until then
+        // those that had the limit's own have its new ones.
+        if let Some(own) = renumbered.first() {
+            let whose = (renumbered.len() > 1).then_some(&self.meter);
+            self.store.serve_lines(&own.meter, whose, now);
         }
         Some(enforcers_of(renumbered))
     }
@@ -320,6 +328,10 @@ impl<M: FromAlgorithm> EnforceKeyed for Bound<M> {
 
     fn adopt_all(&self, now: Timestamp) {
         self.store.adopt_all(now);
+    }
+
+    fn dismiss(&self) {
+        self.store.dismiss();
     }
 
     fn stats(&self) -> StoreStats {

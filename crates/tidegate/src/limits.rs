@@ -110,12 +110,12 @@ struct Entry {
 }
 
 impl Definition {
-    /// A limit of this kind for at most a million keys; when it takes another's place, what was
-    /// used stays used.
+    /// A limit of this kind for at most 100,000 keys (8 KB before the first comes); when it takes
+    /// another's place, what was used stays used.
     pub fn new(algorithm: impl Into<Algorithm>) -> Self {
         Self {
             algorithm: algorithm.into(),
-            max_keys: 1_000_000,
+            max_keys: 100_000,
             on_change: OnChange::KeepUsed,
         }
     }
@@ -235,14 +235,20 @@ impl<C: Clock> Limits<C> {
         drop(by_name);
         // The rest is taken over while checks go on.
         limit.adopt_all(now);
+        if limit.store_id() != old.limit.store_id() {
+            old.limit.dismiss();
+        }
         Ok(Defined::Changed)
     }
 
-    /// Drops a limit; false where there is none of this name. Guards that are out stay valid.
+    /// Drops a limit; false where there is none of this name. Guards that are out stay valid, and
+    /// who waits in line is refused.
     pub fn remove(&self, name: &str) -> bool {
         let _one_at_a_time = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut by_name = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
-        by_name.remove(name).is_some()
+        let removed = by_name.remove(name);
+        drop(by_name);
+        removed.map(|entry| entry.limit.dismiss()).is_some()
     }
 
     /// What a limit was defined as.

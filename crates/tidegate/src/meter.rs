@@ -160,6 +160,7 @@ impl Used {
 
     /// `numerator / denominator` of it, rounded up; all of it where the denominator is 0.
     /// Saturates.
+    #[cfg(feature = "std")]
     pub(crate) const fn times(self, numerator: u64, denominator: u64) -> Self {
         if denominator == 0 {
             return self;
@@ -172,11 +173,13 @@ impl Used {
     }
 
     /// So many permits more; saturates.
+    #[cfg(feature = "std")]
     pub(crate) const fn plus(self, permits: u64) -> Self {
         Self(self.0.saturating_add(Self::permits(permits).0))
     }
 
     /// So many permits less, or nothing.
+    #[cfg(feature = "std")]
     pub(crate) const fn minus(self, permits: u64) -> Self {
         Self(self.0.saturating_sub(Self::permits(permits).0))
     }

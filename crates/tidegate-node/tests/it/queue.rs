@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tidegate::{Algorithm, Quota, Timestamp};
+use tidegate::{Algorithm, Limit, Quota, Timestamp};
 use tidegate_node::{Admission, Call, InLine, Node, Place, Snapshot, Timer, Turn};
-use tidegate_policy::{LimitRule, Queue};
+use tidegate_policy::{LimitRule, Override, Queue};
 
 use crate::request::{Sent, bucket, node, policy, rule, user};
 
@@ -141,6 +141,46 @@ fn more_places_let_in_who_waits_from_before_the_reload() {
     assert!(ask(&node, &snapshot, Turn::First).is_ok());
 }
 
+// shows: F4, A10 (overrides)
+#[test]
+fn more_places_let_in_who_waits_also_where_other_keys_have_other_numbers() {
+    let with_override = |max| {
+        let mut rule = places(max);
+        rule.overrides = vec![Override {
+            matches: vec![Some(Box::from(&b"vip"[..]))],
+            limit: Limit::new("places", Algorithm::Concurrency { max: 50 }).unwrap(),
+        }];
+        rule
+    };
+    let (node, _) = node(vec![with_override(1)]);
+    let inside = ask(&node, &node.snapshot(), Turn::First)
+        .unwrap()
+        .into_hold();
+    let mut waits = joins(&node);
+    node.reload(policy(vec![with_override(2)])).unwrap();
+    assert!(matches!(look(&mut waits), Poll::Ready(Some(_))));
+    drop(inside);
+}
+
+// shows: F4
+#[test]
+fn who_waits_for_a_limit_that_is_gone_is_decided_on_anew() {
+    let mut by_address = places(1);
+    by_address.key = Vec::new();
+    for next in [vec![], vec![by_address]] {
+        let (node, _) = node(vec![places(1)]);
+        let inside = ask(&node, &node.snapshot(), Turn::First)
+            .unwrap()
+            .into_hold();
+        let mut waits = joins(&node);
+        node.reload(policy(next)).unwrap();
+        assert!(matches!(look(&mut waits), Poll::Ready(None)));
+        let snapshot = node.snapshot();
+        assert!(ask(&node, &snapshot, Turn::Last).unwrap().is_allowed());
+        drop(inside);
+    }
+}
+
 // shows: F4
 #[test]
 fn a_place_of_a_limit_that_is_gone_goes_back() {
@@ -148,13 +188,13 @@ fn a_place_of_a_limit_that_is_gone_goes_back() {
     let old = node.snapshot();
     let inside = ask(&node, &old, Turn::First).unwrap().into_hold();
     let mut waits = joins(&node);
+    drop(inside);
     node.reload(policy(vec![rule(
         "rate",
         bucket(Quota::per_hour(1)),
         user(),
     )]))
     .unwrap();
-    drop(inside);
     let Poll::Ready(Some(place)) = look(&mut waits) else {
         panic!("a place is free");
     };

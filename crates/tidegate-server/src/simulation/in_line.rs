@@ -111,10 +111,10 @@ impl Waiting {
         }
     }
 
-    /// The first who waits no longer than until then, and its deadline.
-    pub(super) fn next_late(&mut self, then: Timestamp) -> Option<(Asked, Timestamp)> {
+    /// The first who does not wait until then (`None`: for ever), and its deadline.
+    pub(super) fn next_late(&mut self, then: Option<Timestamp>) -> Option<(Asked, Timestamp)> {
         let (until, number) = *self.by_deadline.first()?;
-        if until >= then {
+        if then.is_some_and(|then| until >= then) {
             return None;
         }
         self.leave(number).map(|asked| (asked, until))

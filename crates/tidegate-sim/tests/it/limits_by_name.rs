@@ -111,6 +111,37 @@ fn guards_outlive_what_becomes_of_their_limit() {
     assert_eq!(limits.peek("l", "a", 1).expect("defined").remaining, 1);
 }
 
+// shows: B11 (from the library), B8
+#[test]
+fn who_waits_for_a_limit_that_is_dropped_is_refused() {
+    let (limits, _) = limits();
+    for removes in [true, false] {
+        limits.define("l", places(2)).expect("valid");
+        let inside = limits.try_acquire("l", "a", 1).expect("defined").1;
+        assert!(inside.is_some());
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                let minute = Duration::from_mins(1);
+                limits
+                    .acquire_permit_within("l", "a", 2, minute)
+                    .expect("defined")
+            });
+            // One place is free until it stands in line for two.
+            while limits.peek("l", "a", 0).expect("defined").remaining > 0 {
+                std::thread::yield_now();
+            }
+            if removes {
+                limits.remove("l");
+            } else {
+                let rate = Definition::new(Quota::per_hour(1));
+                limits.define("l", rate).expect("valid");
+            }
+            assert!(waits.join().expect("no panic").1.is_none());
+        });
+        limits.remove("l");
+    }
+}
+
 #[test]
 fn what_is_no_limit_changes_nothing() {
     let (limits, _) = limits();

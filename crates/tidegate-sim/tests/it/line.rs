@@ -439,3 +439,42 @@ fn a_key_that_waits_for_the_shared_entry_has_no_other_beside_it() {
     drop(inside);
     assert!(limit.try_acquire("k", 1).1.is_some());
 }
+
+/// Asks for a place whenever it is rung.
+struct Asks(Arc<KeyedConcurrencyLimiter>, AtomicBool);
+
+impl Wake for Asks {
+    fn wake(self: Arc<Self>) {
+        let allowed = self.0.try_acquire("other", 1).0.is_allowed();
+        self.1.store(allowed, Ordering::SeqCst);
+    }
+}
+
+// shows: B8
+#[test]
+fn who_is_woken_by_a_change_may_ask_at_once() {
+    let limit = Arc::new(KeyedConcurrencyLimiter::new(1, 10).expect("valid"));
+    let inside = limit.try_acquire("k", 1);
+    let asks = Arc::new(Asks(Arc::clone(&limit), AtomicBool::new(false)));
+    let waker = Waker::from(Arc::clone(&asks));
+    let mut waits = limit.acquire_async("k", 1);
+    let mut context = Context::from_waker(&waker);
+    assert!(Pin::new(&mut waits).poll(&mut context).is_pending());
+    limit.set_max(2).expect("valid");
+    assert!(asks.1.load(Ordering::SeqCst));
+    assert!(Pin::new(&mut waits).poll(&mut context).is_ready());
+    drop(inside);
+}
+
+// shows: B8
+#[test]
+fn a_future_asks_under_the_numbers_that_hold_when_it_is_polled() {
+    let limit = KeyedConcurrencyLimiter::new(5, 10).expect("valid");
+    let mut context = Context::from_waker(Waker::noop());
+    let mut early = limit.acquire_async("k", 1);
+    limit.set_max(0).expect("valid");
+    let Poll::Ready((decision, _)) = Pin::new(&mut early).poll(&mut context) else {
+        panic!("there is nothing to wait for");
+    };
+    assert_eq!(Said::of(&decision), Said::Never);
+}

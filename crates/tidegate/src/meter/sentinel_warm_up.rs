@@ -142,12 +142,11 @@ impl Meter for SentinelWarmUp {
                 retry: Retry::Never,
             }
         } else {
-            // What is asked for may be more than a cold limit lets through at once: then the
-            // next second is when more may be known.
-            let second = Duration::from_nanos(SECOND - now.as_nanos() % SECOND);
-            let wait = self.until_fits(state, permits, now).unwrap_or(second);
+            // What is more than a cold limit lets through at once is only admitted while others
+            // keep the limit warm: by itself it never is.
+            let wait = self.until_fits(state, permits, now);
             Verdict::Denied {
-                retry: Retry::After(wait),
+                retry: wait.map_or(Retry::Never, Retry::After),
             }
         };
         let passing = Self::passing(&state);

@@ -4,6 +4,7 @@ use core::future::Future;
 use core::mem;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{AtomicCell, StateCell};
@@ -26,32 +27,55 @@ pub(crate) struct OneGate {
     inside: AtomicCell<Inside>,
     line: Mutex<Line>,
     /// Who wants to know when nobody is inside.
-    draining: Mutex<Vec<Waker>>,
+    draining: Mutex<Draining>,
     id: StoreId,
 }
 
 /// Completes when nobody is inside.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless they are polled"]
-pub(crate) struct Drained(Arc<OneGate>);
+pub(crate) struct Drained {
+    gate: Arc<OneGate>,
+    /// Its number among those who want to know, once it is one of them.
+    number: Option<u64>,
+}
+
+/// Who wants to know when nobody is inside, by their numbers.
+#[derive(Debug, Default)]
+struct Draining {
+    wakers: BTreeMap<u64, Waker>,
+    joined: u64,
+}
 
 impl Future for Drained {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut draining = lock(&self.0.draining);
-        let is_empty = self.0.inside.hold(|inside| {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let gate = Arc::clone(&self.gate);
+        let mut draining = lock(&gate.draining);
+        let is_empty = gate.inside.hold(|inside| {
             inside.set_draining(inside.permits() > 0);
             inside.permits() == 0
         });
         if is_empty {
             return Poll::Ready(());
         }
-        let waker = context.waker();
-        if !draining.iter().any(|known| known.will_wake(waker)) {
-            draining.push(waker.clone());
-        }
+        let number = *self.number.get_or_insert_with(|| {
+            draining.joined += 1;
+            draining.joined
+        });
+        draining.wakers.insert(number, context.waker().clone());
         Poll::Pending
+    }
+}
+
+impl Drop for Drained {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            let waker = lock(&self.gate.draining).wakers.remove(&number);
+            // Not under the lock: whatever a waker is made of goes with it.
+            drop(waker);
+        }
     }
 }
 
@@ -61,7 +85,7 @@ impl OneGate {
             max: AtomicU64::new(gate.max()),
             inside: AtomicCell::new(Inside::default()),
             line: Mutex::new(Line::default()),
-            draining: Mutex::new(Vec::new()),
+            draining: Mutex::new(Draining::default()),
             id: StoreId::next(),
         }
     }
@@ -83,7 +107,10 @@ impl OneGate {
     }
 
     pub(crate) fn drained(self: &Arc<Self>) -> Drained {
-        Drained(Arc::clone(self))
+        Drained {
+            gate: Arc::clone(self),
+            number: None,
+        }
     }
 
     #[inline]
@@ -157,8 +184,8 @@ impl Enforce for OneGate {
             self.serve();
         }
         if after.is_draining() && after.permits() == 0 {
-            let woken = mem::take(&mut *lock(&self.draining));
-            wake(woken);
+            let woken = mem::take(&mut lock(&self.draining).wakers);
+            wake(woken.into_values().collect());
         }
         Ok(())
     }
@@ -206,5 +233,28 @@ impl Enforce for OneGate {
 
     fn is_gate(&self) -> bool {
         true
+    }
+}
+
+#[cfg(all(test, not(loom), not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_wait_for_the_end_any_more_leaves_nothing_behind() {
+        let gate = Arc::new(OneGate::new(&Concurrency::of(1)));
+        let inside = gate.take(&Ask::ONE).1.expect("free");
+        let mut context = Context::from_waker(Waker::noop());
+        let mut waits = gate.drained();
+        assert!(Pin::new(&mut waits).poll(&mut context).is_pending());
+        for _ in 0..10 {
+            let mut gives_up = gate.drained();
+            assert!(Pin::new(&mut gives_up).poll(&mut context).is_pending());
+            assert!(Pin::new(&mut gives_up).poll(&mut context).is_pending());
+        }
+        assert_eq!(lock(&gate.draining).wakers.len(), 1);
+        gate.give_back(inside, Timestamp::EPOCH).expect("its own");
+        assert!(lock(&gate.draining).wakers.is_empty());
+        assert!(Pin::new(&mut waits).poll(&mut context).is_ready());
     }
 }

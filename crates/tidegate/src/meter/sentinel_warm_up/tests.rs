@@ -143,6 +143,7 @@ proptest! {
         warm_up in 1..20_u32,
         cold_factor in 2..12_u32,
         steps in prop::collection::vec((0..1_500_000_000_u64, 0..12_u64), 1..40),
+        several in 1..40_u64,
     ) {
         let meter = meter(count, warm_up, cold_factor);
         let mut now = Timestamp::from_nanos(1_700_000_000_123_456_789);
@@ -158,6 +159,18 @@ proptest! {
                 prop_assert!(meter.plan(&state, then, &Ask::ONE).decision.is_allowed());
                 let early = Timestamp::from_nanos(then.as_nanos() - 1);
                 prop_assert!(meter.plan(&state, early, &Ask::ONE).decision.is_denied());
+            }
+            // Several at once, too: or never, where rest makes it only colder.
+            let ask = Ask::new(several);
+            match meter.plan(&state, now, &ask).decision.retry() {
+                None => {}
+                Some(Retry::After(wait)) => {
+                    prop_assert!(meter.plan(&state, now.after(wait), &ask).decision.is_allowed());
+                }
+                Some(_) => for half in 1..50 {
+                    let then = now.after_nanos(half * HALF);
+                    prop_assert!(meter.plan(&state, then, &ask).decision.is_denied());
+                },
             }
             // The reset is when nothing counts as passing any more.
             let passing = meter.used(&state, now.after(decision.reset_after));

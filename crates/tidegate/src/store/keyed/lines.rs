@@ -102,16 +102,44 @@ impl<M: Meter> Keyed<M> {
         wake(woken);
     }
 
-    /// Puts the keys that somebody waits for under these numbers, and lets those in who fit now.
-    pub fn serve_lines(&self, meter: &Registered<M>, now: Timestamp) {
+    /// Puts the keys that somebody waits for under these numbers, and lets those in who fit now:
+    /// all keys, or those that have the numbers of `whose`.
+    pub fn serve_lines(
+        &self,
+        meter: &Registered<M>,
+        whose: Option<&Registered<M>>,
+        now: Timestamp,
+    ) {
+        self.each_line(|entry, woken| {
+            if whose.is_none_or(|whose| whose.id == entry.slot.meter()) {
+                self.bring_up(entry.slot, meter, now);
+                self.serve(entry, now, woken);
+            }
+        });
+    }
+
+    /// Refuses for good all who wait.
+    pub fn dismiss(&self) {
+        self.each_line(|entry, woken| {
+            let name = entry.name();
+            if let Some(mut line) = entry.lines.remove(&name) {
+                line.serve(woken, |_| (Decision::NOT_ASKED, None));
+            }
+            entry.slot.state.set_waited_for(false);
+        });
+    }
+
+    fn each_line(&self, mut then: impl FnMut(Entry<'_, M::State>, &mut Vec<Waker>)) {
+        if !M::State::HAS_LINES {
+            return;
+        }
         for shard in &self.shards {
             let mut woken = Vec::new();
             let mut shard = lock(shard);
             for name in shard.waited_for() {
                 let key = name.unwrap_or(KeyHash { hi: 1, lo: 0 });
                 if let Some(entry) = shard.entry(key, name.is_none()) {
-                    self.bring_up(entry.slot, meter, now);
-                    self.serve(entry, now, &mut woken);
+                    then(entry, &mut woken);
                 }
             }
             drop(shard);

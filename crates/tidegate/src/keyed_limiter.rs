@@ -6,11 +6,11 @@ use core::time::Duration;
 #[cfg(feature = "tokio")]
 use crate::acquire::acquire_async_within;
 use crate::acquire::acquire_within;
-use crate::check_all::Asked;
+use crate::check_all::{Answer, Asked};
 use crate::enforce::{Enforcer, Receipt, changed, enforcers};
-use crate::key_hash::KeyHasher;
+use crate::key_hash::{KeyHash, KeyHasher};
 use crate::on_change::OnChange;
-use crate::store::StoreStats;
+use crate::store::{StoreStats, TOGETHER};
 use crate::{Algorithm, Ask, Clock, Decision, QuotaError, SystemClock};
 
 /// One rate limit each for many keys, in bounded memory.
@@ -130,6 +130,37 @@ impl<C: Clock> KeyedLimiter<C> {
     ) -> (Decision, Option<Receipt>) {
         self.limit
             .check(self.hasher.hash(key), self.clock.now(), &ask.into())
+    }
+
+    /// Takes what is asked of each of these keys if it is allowed, as if they were checked one by
+    /// one in this order, and adds the answers to `answers`; the time is read once. Where more
+    /// keys are remembered than the processor's caches hold (a hundred thousand or so), that takes
+    /// less time than one by one; with few, a little more.
+    ///
+    /// Nothing is allocated where `answers` has room for them.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), tidegate::QuotaError> {
+    /// use tidegate::{KeyedLimiter, Quota};
+    ///
+    /// let per_user = KeyedLimiter::builder(Quota::per_minute(2)).build()?;
+    /// let mut answers = Vec::with_capacity(4);
+    /// per_user.check_batch(&["ann", "ben", "ann", "ann"], 1, &mut answers);
+    /// let allowed: Vec<_> = answers.iter().map(|answer| answer.decision.is_allowed()).collect();
+    /// assert_eq!(allowed, [true, true, true, false]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn check_batch<K: Hash>(&self, keys: &[K], ask: impl Into<Ask>, answers: &mut Vec<Answer>) {
+        let (now, ask) = (self.clock.now(), ask.into());
+        for keys in keys.chunks(TOGETHER) {
+            let mut hashes = [KeyHash { hi: 0, lo: 0 }; TOGETHER];
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = self.hasher.hash(key);
+            }
+            self.limit
+                .check_batch(&hashes[..keys.len()], now, &ask, answers);
+        }
     }
 
     /// What a check would answer. Takes nothing.

@@ -6,6 +6,7 @@ mod one_key;
 mod shard;
 mod state_cell;
 
+pub(crate) use self::keyed::TOGETHER;
 pub use self::keyed::{Drain, Drained, Era, Keyed, MAX_KEYS, Registered, StoreStats};
 pub(crate) use self::one_gate::OneGate;
 pub use self::one_key::OneKey;

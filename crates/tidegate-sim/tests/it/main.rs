@@ -5,6 +5,7 @@ mod agree;
 mod door;
 
 mod all_or_nothing;
+mod batch;
 mod bound;
 mod change;
 mod eviction;

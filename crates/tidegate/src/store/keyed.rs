@@ -10,6 +10,7 @@
 //! At the bound, a new key takes the place of one among those near it: a drained one if there is
 //! one, else the one that gives away fewest permits, never one that holds a guard.
 
+mod batch;
 mod lines;
 mod meters;
 mod overflow;
@@ -17,6 +18,7 @@ mod room;
 mod stats;
 mod succession;
 
+pub(crate) use self::batch::TOGETHER;
 pub(super) use self::lines::{Entry, Lines};
 use self::meters::Meters;
 pub use self::meters::{Era, Registered};

@@ -141,6 +141,12 @@ impl<S: State> Shard<S> {
         ((u128::from(hi) * self.homes as u128) >> 64) as usize
     }
 
+    /// What is where a look-up of this key begins: to have it in the cache when it does.
+    pub(super) fn home_of(&self, hash: KeyHash) -> u64 {
+        let home = self.slots.get(self.home(hash.hi));
+        home.map_or(0, |slot| slot.hi)
+    }
+
     /// Where the key is, or else where it belongs.
     pub(super) fn find(&self, hash: KeyHash) -> Result<usize, usize> {
         let target = order(hash);

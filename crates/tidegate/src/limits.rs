@@ -1,19 +1,20 @@
 //! Limits by name, which their callers define, change and drop while they are used.
 
-use core::fmt;
+mod definition;
+
 use core::hash::Hash;
 use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+pub use self::definition::{Defined, Definition, LimitsError};
 use crate::acquire::acquire_within;
 use crate::concurrency_limiter::{Permit, wait_in_line};
-use crate::enforce::{Enforce, Enforcer, Receipt, changed, enforcers};
+use crate::enforce::{Enforce, Enforcer, Receipt, changed};
 use crate::key_hash::KeyHasher;
-use crate::on_change::OnChange;
 use crate::queue::DEFAULT_QUEUE_LENGTH;
 use crate::store::StoreStats;
-use crate::{Algorithm, Ask, Clock, Decision, QuotaError, SystemClock};
+use crate::{Ask, Clock, Decision, QuotaError, SystemClock};
 
 /// Limits by name: set once, set again, dropped, by whoever uses them.
 ///
@@ -45,102 +46,10 @@ pub struct Limits<C = SystemClock> {
     clock: C,
 }
 
-/// How a limit counts, for how many keys, and what stays when it takes another's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Definition {
-    algorithm: Algorithm,
-    max_keys: usize,
-    on_change: OnChange,
-}
-
-/// What became of a definition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Defined {
-    /// There was no limit of this name.
-    New,
-    /// It took the place of another one.
-    Changed,
-    /// The limit was as it says already, or was to be set once only and is there.
-    Kept,
-}
-
-/// Why there is no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LimitsError {
-    /// No limit has this name.
-    Unknown(String),
-    /// The numbers make no limit.
-    Quota(QuotaError),
-    /// As many limits as there may be.
-    TooMany(usize),
-    /// The permits of a concurrency limit have to come back: it hands out guards.
-    HandsOutGuards(String),
-    /// The permits of a rate come back with time: it hands out no guards.
-    HandsOutNone(String),
-}
-
-impl fmt::Display for LimitsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown(name) => write!(f, "no limit is named `{name}`: define it first"),
-            Self::Quota(error) => error.fmt(f),
-            Self::TooMany(most) => write!(f, "{most} limits are defined, which is the most"),
-            Self::HandsOutGuards(name) => {
-                write!(f, "`{name}` limits concurrency: acquire a permit of it")
-            }
-            Self::HandsOutNone(name) => write!(f, "`{name}` is a rate: check it"),
-        }
-    }
-}
-
-impl core::error::Error for LimitsError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Quota(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
 #[derive(Clone, Debug)]
 struct Entry {
     definition: Definition,
     limit: Enforcer,
-}
-
-impl Definition {
-    /// A limit of this kind for at most 100,000 keys (8 KB before the first comes); when it takes
-    /// another's place, what was used stays used.
-    pub fn new(algorithm: impl Into<Algorithm>) -> Self {
-        Self {
-            algorithm: algorithm.into(),
-            max_keys: 100_000,
-            on_change: OnChange::KeepUsed,
-        }
-    }
-
-    /// The same for so many keys.
-    #[must_use]
-    pub const fn max_keys(self, max_keys: usize) -> Self {
-        Self { max_keys, ..self }
-    }
-
-    /// The same with another choice of what stays when it takes another's place.
-    #[must_use]
-    pub const fn on_change(self, on_change: OnChange) -> Self {
-        Self { on_change, ..self }
-    }
-
-    /// How it counts.
-    pub const fn algorithm(&self) -> &Algorithm {
-        &self.algorithm
-    }
-
-    fn enforcer(&self) -> Result<Enforcer, QuotaError> {
-        let mut limits = enforcers(&[self.algorithm], self.max_keys)?;
-        limits.pop().ok_or(QuotaError::MixedAlgorithms)
-    }
 }
 
 impl Limits {

@@ -5,6 +5,7 @@
 //! any charged. Nobody sees a request half-charged.
 
 use core::fmt;
+use std::sync::Arc;
 
 use crate::enforce::{Enforce, Receipt};
 use crate::key_hash::KeyHash;
@@ -107,6 +108,42 @@ pub fn check_all_with_receipts(
     asks: &[Asked<'_>],
     now: Timestamp,
 ) -> Result<Vec<Answer>, CheckAllError> {
+    let mut answers = ask_all(asks, now)?;
+    for _ in 0..MAX_MOVES {
+        if !answers
+            .iter()
+            .any(|answer| answer.decision == Decision::MOVED)
+        {
+            break;
+        }
+        // A store was taken over meanwhile: its successor is asked in its place, in its own turn.
+        let successors: Vec<_> = asks.iter().map(|asked| last_of(asked.limit)).collect();
+        let asks: Vec<_> = asks
+            .iter()
+            .zip(&successors)
+            .map(|(asked, successor)| Asked {
+                limit: successor.as_deref().unwrap_or(asked.limit),
+                ..*asked
+            })
+            .collect();
+        answers = ask_all(&asks, now)?;
+    }
+    Ok(answers)
+}
+
+/// How often a check of several limits follows stores that are taken over before it gives up.
+const MAX_MOVES: usize = 8;
+
+/// The limit that has taken the place of this one and has kept it.
+fn last_of(limit: &dyn Enforce) -> Option<Arc<dyn Enforce>> {
+    let mut last = limit.successor()?;
+    while let Some(next) = last.successor() {
+        last = next;
+    }
+    Some(last)
+}
+
+fn ask_all(asks: &[Asked<'_>], now: Timestamp) -> Result<Vec<Answer>, CheckAllError> {
     let mut order = [0; MAX_LIMITS_PER_CHECK];
     let order = order
         .get_mut(..asks.len())

@@ -59,6 +59,18 @@ impl Decision {
         reset_after: Duration::ZERO,
     };
 
+    /// The answer of a store that another has taken over, where that cannot be asked instead: to
+    /// come again at once.
+    #[cfg(feature = "std")]
+    pub(crate) const MOVED: Self = Self {
+        verdict: Verdict::Denied {
+            retry: Retry::After(Duration::from_nanos(1)),
+        },
+        limit: 0,
+        remaining: 0,
+        reset_after: Duration::from_nanos(1),
+    };
+
     /// Whether the request may go ahead (perhaps after [`delay`](Self::delay)).
     pub const fn is_allowed(&self) -> bool {
         matches!(self.verdict, Verdict::Allowed { .. })

@@ -112,6 +112,11 @@ pub trait Enforce: Debug + Send + Sync {
     /// Takes one out of its line who goes away.
     fn leave(&self, waiter: &Waiter);
 
+    /// The limit in whose store what was here goes on, if another has taken it over.
+    fn successor(&self) -> Option<Arc<dyn Enforce>> {
+        None
+    }
+
     /// The store's number.
     fn store_id(&self) -> StoreId;
 
@@ -198,7 +203,9 @@ pub fn changed(
     let new = enforcers(algorithms, max_keys)?;
     // What is inside a gate leaves there; it is no usage of a rate, nor the other way.
     if let (Some(first), Some(old)) = (new.first().filter(|new| !new.is_gate()), old.drain()) {
-        first.succeed(old, now, on_change);
+        first.succeed(Arc::clone(&old), now, on_change);
+        // Not before: until then every key would be new there.
+        old.hand_over_to(Arc::clone(first) as Arc<dyn Enforce>);
     }
     Ok(new)
 }
@@ -283,6 +290,10 @@ impl<M: FromAlgorithm> Enforce for Bound<M> {
 
     fn leave(&self, waiter: &Waiter) {
         self.store.leave(waiter);
+    }
+
+    fn successor(&self) -> Option<Arc<dyn Enforce>> {
+        self.store.successor()
     }
 
     fn store_id(&self) -> StoreId {

@@ -198,7 +198,17 @@ fn changes_while_others_take_lose_and_win_nothing() {
             });
         }
         for n in 0..200 {
-            limits.define("l", of(1_000 - n % 3)).expect("valid");
+            // In the same store, in one of another kind, in one for many more keys.
+            let interval = Algorithm::IntervalBucket {
+                quota: Quota::per_day(1).burst(1_000),
+                aligned: false,
+            };
+            let next = match n % 4 {
+                1 => Definition::new(interval),
+                2 => of(1_000).max_keys(10),
+                _ => of(1_000 - n % 3),
+            };
+            limits.define("l", next).expect("valid");
         }
     });
     assert!(taken.load(Ordering::SeqCst) <= 1_000);

@@ -49,7 +49,14 @@ impl Story {
         door.check(now, ask)
     }
 
-    fn denial_is_true(&self, now: Timestamp, ask: &Ask, retry: Retry) -> Outcome {
+    /// `patience` is that of the ask: a grant may come as much later than the request.
+    fn denial_is_true(
+        &self,
+        now: Timestamp,
+        ask: &Ask,
+        patience: Duration,
+        retry: Retry,
+    ) -> Outcome {
         match retry {
             Retry::OnRelease => prop_assert!(self.algorithm.is_gate()),
             Retry::Never => {
@@ -59,7 +66,8 @@ impl Story {
             Retry::After(wait) => {
                 prop_assert!(!wait.is_zero());
                 let nanos = wait.as_nanos() as u64;
-                if now.as_nanos().saturating_add(nanos) > Timestamp::MAX.as_nanos() {
+                let latest = wait.saturating_add(patience).as_nanos() + u128::from(now.as_nanos());
+                if latest > Timestamp::MAX.as_nanos().into() {
                     return Ok(()); // Time ends before.
                 }
                 let on_time = now.after_nanos(nanos);
@@ -112,7 +120,7 @@ fn words_are_true(algorithm: Algorithm, way: Way, start: Timestamp, steps: &[Ste
             told = decision
                 .retry_after()
                 .map_or(0, |wait| wait.as_nanos() as u64);
-            story.denial_is_true(now, &ask, retry)?;
+            story.denial_is_true(now, &ask, patience, retry)?;
         } else if ask.permits() > 0 {
             out.push(takes);
             takes += 1;

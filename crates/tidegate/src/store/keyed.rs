@@ -18,6 +18,8 @@ mod room;
 mod stats;
 mod succession;
 
+use std::sync::{Arc, OnceLock};
+
 pub(crate) use self::batch::TOGETHER;
 pub(super) use self::lines::{Entry, Lines};
 use self::meters::Meters;
@@ -30,7 +32,7 @@ use self::succession::Predecessor;
 pub use self::succession::{Drain, Drained};
 use super::one_key::peek;
 use super::shard::{Shard, Slot};
-use crate::enforce::{Receipt, StoreId};
+use crate::enforce::{Enforce, Receipt, StoreId};
 use crate::key_hash::KeyHash;
 use crate::meter::{Meter, Plan, State};
 use crate::queue::wake;
@@ -57,6 +59,8 @@ pub struct Keyed<M: Meter> {
     before: Mutex<Option<Predecessor<M>>>,
     /// Whether there is such a store: all that a decision looks at.
     adopting: AtomicBool,
+    /// The limit in whose store what was here goes on.
+    after: OnceLock<Arc<dyn Enforce>>,
 }
 
 fn shards_for(max_keys: usize) -> usize {
@@ -79,6 +83,7 @@ impl<M: Meter> Keyed<M> {
             counts: Counts::default(),
             before: Mutex::new(None),
             adopting: AtomicBool::new(false),
+            after: OnceLock::new(),
         }
     }
 
@@ -108,9 +113,15 @@ impl<M: Meter> Keyed<M> {
         ask: &Ask,
     ) -> (Decision, Option<Receipt>) {
         self.prepare(key, now);
+        let (mut shard, counted) = self.enter(key, now);
+        if shard.handed_over {
+            drop(shard);
+            return self.check_after(key, now, ask);
+        }
+        let behind = counted.since(now);
         let mut told = Decision::NOT_ASKED;
-        let receipt = self.hold(meter, key, now, ask, |decision| {
-            told = decision;
+        let receipt = self.hold_in(&mut shard, meter, key, counted, ask, |decision| {
+            told = decision.told_behind(behind);
             true
         });
         (told, receipt)
@@ -121,6 +132,10 @@ impl<M: Meter> Keyed<M> {
     pub fn peek(&self, meter: &Registered<M>, key: KeyHash, now: Timestamp, ask: &Ask) -> Decision {
         self.prepare(key, now);
         let (mut shard, counted) = self.enter(key, now);
+        if shard.handed_over {
+            drop(shard);
+            return self.peek_after(key, now, ask);
+        }
         let slot = match shard.find(key) {
             Ok(at) => Some(shard.slot_mut(at)),
             Err(_) if shard.overflow_has(key) || !self.has_room(&shard, key, counted) => {
@@ -149,6 +164,12 @@ impl<M: Meter> Keyed<M> {
         mut rest: impl FnMut(Decision) -> bool,
     ) -> Option<Receipt> {
         let (mut shard, counted) = self.enter(key, now);
+        if shard.handed_over {
+            // The store after this one cannot be held in its place: its turn in the order of
+            // stores is another.
+            rest(Decision::MOVED);
+            return None;
+        }
         let behind = counted.since(now);
         let rest = |decision: Decision| rest(decision.told_behind(behind));
         self.hold_in(&mut shard, meter, key, counted, ask, rest)
@@ -249,7 +270,11 @@ impl<M: Meter> Keyed<M> {
         now: Timestamp,
     ) -> Result<(), Receipt> {
         if receipt.store() != self.id {
-            return Err(receipt);
+            // Perhaps the store after this one answered in its place.
+            return match self.successor() {
+                Some(after) => after.give_back(receipt, now),
+                None => Err(receipt),
+            };
         }
         self.prepare(receipt.key(), now);
         let (mut shard, now) = self.enter(receipt.key(), now);

@@ -77,6 +77,8 @@ pub(super) struct Shard<S> {
     latest: Timestamp,
     /// Whether the states of the store before this one have been taken over.
     pub(super) adopted: bool,
+    /// Whether a store after this one has taken its states over: nothing is counted here any more.
+    pub(super) handed_over: bool,
     /// Where keys meet that found no room among entries that must not be forgotten.
     pub(super) overflow: Option<Box<Overflow<S>>>,
     /// Those who wait for permits to come back.
@@ -91,6 +93,7 @@ impl<S: State> Shard<S> {
             len: 0,
             latest: Timestamp::EPOCH,
             adopted: true,
+            handed_over: false,
             overflow: None,
             lines: None,
         }

@@ -4,7 +4,10 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use proptest::prelude::*;
-use tidegate::{Algorithm, KeyHasher, KeyedLimiter, ManualClock, OnChange, Quota, Timestamp};
+use tidegate::{
+    Algorithm, Ask, Asked, Decision, Enforce, KeyHasher, KeyedLimiter, ManualClock, OnChange,
+    Quota, Timestamp, changed, check_all,
+};
 use tidegate_sim::strategy::cases;
 
 const START: Timestamp = Timestamp::from_secs(1_700_000_000);
@@ -87,6 +90,47 @@ proptest! {
             "{} of {expected}", peeked.remaining
         );
         prop_assert_eq!(limiter.peek("other", 1).remaining, new);
+    }
+}
+
+// Whoever still holds the limit of before is answered by the one after it.
+// shows: F4
+#[test]
+fn what_has_been_taken_over_is_not_counted_a_second_time() {
+    let window = Duration::from_hours(24);
+    let log = Algorithm::SlidingLog {
+        permits: 100,
+        window,
+    };
+    for (to, max_keys) in [(log, 10), (Quota::per_day(100).into(), 5_000)] {
+        let from = tidegate::enforcers(&[Quota::per_day(100).into()], 10);
+        let old = from.expect("valid").remove(0);
+        let key = KeyHasher::with_keys(1, 2).hash("k");
+        let passed = |limit: &dyn Enforce, asks| {
+            let checks = (0..asks).map(|_| limit.check(key, START, &Ask::ONE).0);
+            checks.filter(Decision::is_allowed).count()
+        };
+        assert_eq!(passed(&*old, 60), 60);
+        let new = changed(&*old, &[to], max_keys, START, OnChange::KeepUsed);
+        let new = new.expect("valid").remove(0);
+        assert_eq!(passed(&*old, 10), 10, "nothing has been taken over yet");
+        new.adopt_all(START);
+        assert_eq!(passed(&*old, 10), 10);
+        assert_eq!(new.peek(key, START, &Ask::ONE).remaining, 20);
+        assert_eq!(old.peek(key, START, &Ask::ONE).remaining, 20);
+        // Also where several are asked as one.
+        let asked = Asked {
+            limit: &*old,
+            key,
+            ask: Ask::ONE,
+        };
+        let checked = check_all(&[asked], START).expect("one");
+        assert!(checked.is_allowed());
+        assert_eq!(new.peek(key, START, &Ask::ONE).remaining, 19);
+        checked.give_back(START);
+        assert_eq!(passed(&*old, 100) + passed(&*new, 100), 20);
+        drop(new);
+        assert_eq!(passed(&*old, 10), 0);
     }
 }
 

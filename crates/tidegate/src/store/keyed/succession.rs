@@ -7,12 +7,13 @@ use std::sync::{Arc, PoisonError};
 
 use super::room::{Room, is_new};
 use super::{Keyed, Registered};
-use crate::Timestamp;
+use crate::enforce::{Enforce, Receipt};
 use crate::key_hash::KeyHash;
 use crate::meter::{Meter, Used};
 use crate::on_change::{OnChange, limit_of};
 use crate::store::shard::Slot;
 use crate::sync::{Ordering, lock};
+use crate::{Ask, Decision, Timestamp};
 
 /// What a key takes along from one store to another.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,9 @@ pub struct Drained {
 pub trait Drain: Debug + Send + Sync {
     /// Takes out every key whose hash's lower half lies in `lo`, with what it has in use at `now`.
     fn drain(&self, lo: RangeInclusive<u64>, now: Timestamp, out: &mut Vec<Drained>);
+
+    /// Says which limit it is that takes this store over: who still asks here is answered there.
+    fn hand_over_to(&self, after: Arc<dyn Enforce>);
 
     /// The store itself: one of the same kind can hand over its states as they are.
     fn as_any(&self) -> &dyn Any;
@@ -174,11 +178,43 @@ impl<M: Meter> Keyed<M> {
             if self.adopting.load(Ordering::Acquire) {
                 self.adopt(index, now);
             }
-            let mut slots = lock(shard).extract(lo.clone());
+            let mut shard = lock(shard);
+            // Whoever comes here from now on would find every key new.
+            shard.handed_over = true;
+            let mut slots = shard.extract(lo.clone());
+            drop(shard);
             self.len.fetch_sub(slots.len(), Ordering::Relaxed);
             left.append(&mut slots);
         }
         left
+    }
+
+    /// The limit that takes this store over, if one does. It lets go of this one when it has
+    /// adopted all.
+    pub fn successor(&self) -> Option<Arc<dyn Enforce>> {
+        self.after.get().map(Arc::clone)
+    }
+
+    /// Asks the limit that has taken this store over.
+    #[cold]
+    pub(super) fn check_after(
+        &self,
+        key: KeyHash,
+        now: Timestamp,
+        ask: &Ask,
+    ) -> (Decision, Option<Receipt>) {
+        match self.successor() {
+            Some(after) => after.check(key, now, ask),
+            None => (Decision::MOVED, None),
+        }
+    }
+
+    #[cold]
+    pub(super) fn peek_after(&self, key: KeyHash, now: Timestamp, ask: &Ask) -> Decision {
+        match self.successor() {
+            Some(after) => after.peek(key, now, ask),
+            None => Decision::MOVED,
+        }
     }
 
     /// The lower halves of the hashes that belong to a shard.
@@ -199,6 +235,11 @@ impl<M: Meter> Drain for Keyed<M> {
                 limit: limit_of(meter, now),
             }));
         }
+    }
+
+    fn hand_over_to(&self, after: Arc<dyn Enforce>) {
+        // A store is taken over once; who would take it over again finds nothing.
+        let _first = self.after.set(after);
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -64,9 +64,16 @@ impl<'a> Permit<'a> {
     /// A guard where the answer is yes.
     fn of(
         limit: &'a Arc<dyn Enforce>,
+        answer: (Decision, Option<Receipt>),
+    ) -> (Decision, Option<Self>) {
+        Self::held_by(Holder::Borrowed(limit), answer)
+    }
+
+    #[inline]
+    fn held_by(
+        limit: Holder<'a>,
         (decision, receipt): (Decision, Option<Receipt>),
     ) -> (Decision, Option<Self>) {
-        let limit = Holder::Borrowed(limit);
         let permit = decision.is_allowed().then_some(Permit { limit, receipt });
         (decision, permit)
     }
@@ -74,11 +81,9 @@ impl<'a> Permit<'a> {
     /// A guard of its own where the answer is yes.
     pub(crate) fn owned(
         limit: Arc<dyn Enforce>,
-        (decision, receipt): (Decision, Option<Receipt>),
+        answer: (Decision, Option<Receipt>),
     ) -> (Decision, Option<Permit<'static>>) {
-        let limit = Holder::Owned(limit);
-        let permit = decision.is_allowed().then_some(Permit { limit, receipt });
-        (decision, permit)
+        Permit::held_by(Holder::Owned(limit), answer)
     }
 
     /// The same permits in a guard that borrows nothing, to go with a task or a thread.

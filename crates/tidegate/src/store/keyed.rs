@@ -248,6 +248,10 @@ impl<M: Meter> Keyed<M> {
     pub fn reset(&self, key: KeyHash, now: Timestamp) -> bool {
         self.prepare(key, now);
         let (mut shard, now) = self.enter(key, now);
+        if shard.handed_over {
+            drop(shard);
+            return self.successor().is_none_or(|after| after.reset(key, now));
+        }
         let Ok(at) = shard.find(key) else {
             return !shard.overflow_has(key);
         };

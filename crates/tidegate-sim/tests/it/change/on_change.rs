@@ -129,6 +129,8 @@ fn what_has_been_taken_over_is_not_counted_a_second_time() {
         assert_eq!(new.peek(key, START, &Ask::ONE).remaining, 19);
         checked.give_back(START);
         assert_eq!(passed(&*old, 100) + passed(&*new, 100), 20);
+        assert!(old.reset(key, START));
+        assert_eq!(passed(&*new, 200), 100);
         drop(new);
         assert_eq!(passed(&*old, 10), 0);
     }

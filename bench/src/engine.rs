@@ -73,9 +73,59 @@ fn hot(filter: &str) {
             &sides,
         );
     }
+    hot_striped(filter);
     hot_as_it_comes(filter);
     hot_cached(filter);
     denied(filter);
+}
+
+/// The word of memory that cores hand to each other is what a check costs them: so each has a part
+/// of the limit lent to it.
+fn hot_striped(filter: &str) {
+    thread_local! {
+        static OWN: AtomicU64 = const { AtomicU64::new(0) };
+    }
+    for (verdict, (theirs, ours)) in [("allowed", open()), ("1M/s", crowded())] {
+        for threads in [1, 2] {
+            let governor = Governor::direct(theirs);
+            let quanta = quanta::Clock::new();
+            let limiter = match Limiter::striped_with_clock(ours, QuantaClock::new()) {
+                Ok(limiter) => limiter,
+                Err(error) => panic!("the benchmark's own quota: {error}"),
+            };
+            let sides = [
+                Side::new("governor", |_| {
+                    black_box(governor.check().is_ok());
+                }),
+                Side::new("floor fetch_add of one's own + rdtsc", |_| {
+                    let now = quanta.raw();
+                    black_box(OWN.with(|own| own.fetch_add(now, Ordering::AcqRel)));
+                }),
+                Side::new("tidegate", |_| {
+                    black_box(limiter.check().is_allowed());
+                }),
+            ];
+            let target = if threads == 2 {
+                Target::Ratio(0.25)
+            } else {
+                Target::Nothing
+            };
+            row(
+                &format!("hot key, striped, {verdict}, {threads} thread(s), quanta"),
+                (filter, target),
+                threads,
+                &sides,
+            );
+        }
+    }
+}
+
+/// A limit that a core or two ask for more than it has.
+fn crowded() -> (governor::Quota, Quota) {
+    let each = NonZeroU32::new(1_000_000).unwrap_or(NonZeroU32::MIN);
+    let burst = NonZeroU32::new(10_000).unwrap_or(NonZeroU32::MIN);
+    let theirs = governor::Quota::per_second(each).allow_burst(burst);
+    (theirs, Quota::per_second(1_000_000).burst(10_000))
 }
 
 /// Most of a refusal is the reading of a clock: beside it, what is left without one.

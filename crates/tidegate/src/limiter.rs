@@ -1,5 +1,6 @@
 //! A limit of one key, with a clock.
 
+use core::num::NonZeroUsize;
 use core::time::Duration;
 
 #[cfg(feature = "tokio")]
@@ -9,7 +10,8 @@ use crate::check_all::Asked;
 use crate::enforce::{Enforce, NO_KEY, Receipt, Single};
 use crate::limit::{FromAlgorithm, first_meter};
 use crate::meter::TokenBucket;
-use crate::{Algorithm, Ask, Clock, Decision, QuotaError, SystemClock, Timestamp};
+use crate::store::{OneKey, StripedKey};
+use crate::{Algorithm, Ask, Clock, Decision, Quota, QuotaError, SystemClock, Timestamp};
 
 /// One rate limit: for a whole service, or inside a struct of your own.
 ///
@@ -35,14 +37,16 @@ use crate::{Algorithm, Ask, Clock, Decision, QuotaError, SystemClock, Timestamp}
 /// ```
 #[derive(Debug)]
 pub struct Limiter<C = SystemClock> {
-    limit: Kind,
+    limit: Kind<C>,
     clock: C,
 }
 
 /// The usual limit directly, the others behind a pointer.
 #[derive(Debug)]
-enum Kind {
-    TokenBucket(Single<TokenBucket<u64>>),
+enum Kind<C> {
+    TokenBucket(Single<OneKey<TokenBucket<u64>>>),
+    Striped(Single<StripedKey<u64, C>>),
+    StripedWide(Box<Single<StripedKey<u128, C>>>),
     Other(Box<dyn Enforce>),
 }
 
@@ -56,6 +60,23 @@ impl Limiter {
     pub fn new(limit: impl Into<Algorithm>) -> Result<Self, QuotaError> {
         Self::with_clock(limit, SystemClock::new())
     }
+
+    /// The same limit for a place that many cores pass at once, each tens of thousands of times a
+    /// second or more: a token bucket that lends each core a small part of what it has, so that
+    /// they need not hand one word of memory to each other for every check.
+    ///
+    /// It never admits more than the limit, and refuses only when there is nothing left anywhere:
+    /// before that, all that was lent is called back. What differs: an allowed check tells the
+    /// `remaining` and `reset_after` of what its core holds ([`peek`](Self::peek) tells those of
+    /// the limit); and what a core leaves unused for as long as the limit takes to fill wastes
+    /// away, at most a quarter of the burst in that time. A burst below 32 permits for each core
+    /// is not lent out: the limit is then an ordinary one.
+    ///
+    /// # Errors
+    /// [`QuotaError`] where the numbers make no limit.
+    pub fn striped(quota: Quota) -> Result<Self, QuotaError> {
+        Self::striped_with_clock(quota, SystemClock::new())
+    }
 }
 
 impl<C: Clock> Limiter<C> {
@@ -68,15 +89,40 @@ impl<C: Clock> Limiter<C> {
         algorithm.validate()?;
         let now = clock.now();
         let limit = match TokenBucket::<u64>::from_algorithm(&algorithm) {
-            Some(meter) => Kind::TokenBucket(Single::new(meter, now)),
+            Some(meter) => Kind::TokenBucket(Single::new(OneKey::new(meter, now))),
             None => Kind::Other(other(&algorithm, now)?),
         };
         Ok(Self { limit, clock })
     }
 
+    /// A [striped](Limiter::striped) limit on a clock of the caller's, of which all clones must
+    /// tell the same time.
+    ///
+    /// # Errors
+    /// As [`Limiter::striped`].
+    pub fn striped_with_clock(quota: Quota, clock: C) -> Result<Self, QuotaError>
+    where
+        C: Clone,
+    {
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let limit = if TokenBucket::<u64>::fits(quota) {
+            StripedKey::new(TokenBucket::new(quota)?, cores, clock.clone())
+                .map(|store| Kind::Striped(Single::new(store)))
+        } else {
+            StripedKey::new(TokenBucket::new(quota)?, cores, clock.clone())
+                .map(|store| Kind::StripedWide(Box::new(Single::new(store))))
+        };
+        match limit {
+            Some(limit) => Ok(Self { limit, clock }),
+            None => Self::with_clock(quota, clock),
+        }
+    }
+
     fn enforce(&self) -> &dyn Enforce {
         match &self.limit {
             Kind::TokenBucket(limit) => limit,
+            Kind::Striped(limit) => limit,
+            Kind::StripedWide(limit) => &**limit,
             Kind::Other(limit) => &**limit,
         }
     }
@@ -104,6 +150,8 @@ impl<C: Clock> Limiter<C> {
     fn check_at(&self, now: Timestamp, ask: &Ask) -> (Decision, Option<Receipt>) {
         match &self.limit {
             Kind::TokenBucket(limit) => limit.take(now, ask),
+            Kind::Striped(limit) => limit.take_here(now, ask),
+            Kind::StripedWide(limit) => limit.take_here(now, ask),
             Kind::Other(limit) => limit.check(NO_KEY, now, ask),
         }
     }
@@ -173,7 +221,10 @@ impl<C: Clock> Limiter<C> {
 
 fn other(algorithm: &Algorithm, now: Timestamp) -> Result<Box<dyn Enforce>, QuotaError> {
     fn single<M: FromAlgorithm>(algorithm: &Algorithm, now: Timestamp) -> Option<Box<dyn Enforce>> {
-        Some(Box::new(Single::new(M::from_algorithm(algorithm)?, now)))
+        Some(Box::new(Single::new(OneKey::new(
+            M::from_algorithm(algorithm)?,
+            now,
+        ))))
     }
     if algorithm.is_gate() {
         return Err(QuotaError::NotARate);

@@ -5,6 +5,8 @@
 
 mod fixed_window;
 mod interval_bucket;
+#[cfg(feature = "std")]
+mod lease;
 mod log;
 mod nginx;
 mod sentinel_tokens;
@@ -24,6 +26,8 @@ use core::hash::Hash;
 
 pub use self::fixed_window::{FixedWindow, Window};
 pub use self::interval_bucket::{IntervalBucket, Refilled};
+#[cfg(feature = "std")]
+pub(crate) use self::lease::Lease;
 pub use self::log::Log;
 pub use self::nginx::{Excess, Nginx};
 pub use self::sentinel_warm_up::{SentinelWarmUp, Stored};

@@ -20,11 +20,11 @@ use crate::{Ask, Decision, Quota, QuotaError, Rate, Retry, Timestamp, Verdict};
 /// the answer is a delay, in the order of the calls.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TokenBucket<W: Word = u128> {
-    numerator: u64,
+    pub(super) numerator: u64,
     /// What one permit costs, in scaled nanoseconds.
-    cost: u64,
-    burst: u64,
-    capacity: W,
+    pub(super) cost: u64,
+    pub(super) burst: u64,
+    pub(super) capacity: W,
     /// What a new key has in use: the burst less its initial permits.
     initially_used: W,
 }
@@ -60,6 +60,14 @@ impl<W: Word> TokenBucket<W> {
             capacity: W::of(rate.nanos()).times(burst),
             initially_used: W::of(rate.nanos()).times(burst - quota.initial_permits()),
         })
+    }
+}
+
+impl<W: Word> TokenBucket<W> {
+    /// The most permits at once.
+    #[cfg(feature = "std")]
+    pub(crate) const fn burst(&self) -> u64 {
+        self.burst
     }
 }
 

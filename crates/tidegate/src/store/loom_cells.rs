@@ -5,7 +5,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use super::{Keyed, OneKey, Registered};
+use super::{Keyed, OneKey, Registered, SingleStore};
 use crate::gate::Concurrency;
 use crate::meter::TokenBucket;
 use crate::{

@@ -1,6 +1,6 @@
 //! The store of one key.
 
-use super::StateCell;
+use super::{SingleStore, StateCell};
 use crate::meter::{Meter, State, Taken};
 use crate::{Ask, Decision, Timestamp};
 
@@ -23,51 +23,6 @@ impl<M: Meter> OneKey<M> {
         &self.meter
     }
 
-    /// Takes what is asked if it is allowed, and says what to give back if it comes to that.
-    #[inline]
-    pub fn check(&self, now: Timestamp, ask: &Ask) -> (Decision, Option<Taken>) {
-        self.cell.check(&self.meter, now, ask)
-    }
-
-    /// What [`check`](Self::check) would answer. Takes nothing; `remaining` and `reset_after`
-    /// are those of now.
-    pub fn peek(&self, now: Timestamp, ask: &Ask) -> Decision {
-        self.cell.hold(|state| peek(&self.meter, state, now, ask))
-    }
-
-    /// Makes the key as good as new. False, and nothing done, while a guard of it is alive.
-    pub fn reset(&self, now: Timestamp) -> bool {
-        self.cell.hold(|state| {
-            let free = self.meter.at_stake(state, now).is_some();
-            if free {
-                *state = self.meter.fresh(now);
-            }
-            free
-        })
-    }
-
-    /// Gives back what one check took.
-    pub fn undo(&self, taken: &Taken, now: Timestamp) {
-        self.cell.hold(|state| self.meter.undo(state, taken, now));
-    }
-
-    /// Plans, shows the answer to `rest` while the state is held still, and commits if the answer
-    /// is allowed and `rest` agrees. How several limits are decided as one.
-    pub fn hold(
-        &self,
-        now: Timestamp,
-        ask: &Ask,
-        rest: &mut dyn FnMut(Decision) -> bool,
-    ) -> Option<Taken> {
-        self.cell.hold(|state| {
-            let plan = self.meter.plan(state, now, ask);
-            let agreed = rest(plan.decision);
-            plan.change
-                .filter(|_| agreed)
-                .map(|change| self.meter.commit(state, change))
-        })
-    }
-
     /// The same key under `meter`: what was used stays used.
     #[must_use]
     pub fn migrated(&self, meter: M, now: Timestamp) -> Self {
@@ -80,6 +35,41 @@ impl<M: Meter> OneKey<M> {
     }
 }
 
+impl<M: Meter> SingleStore for OneKey<M> {
+    #[inline]
+    fn check(&self, now: Timestamp, ask: &Ask) -> (Decision, Option<Taken>) {
+        self.cell.check(&self.meter, now, ask)
+    }
+
+    fn peek(&self, now: Timestamp, ask: &Ask) -> Decision {
+        self.cell.hold(|state| peek(&self.meter, state, now, ask))
+    }
+
+    fn reset(&self, now: Timestamp) -> bool {
+        self.cell.hold(|state| {
+            let free = self.meter.at_stake(state, now).is_some();
+            if free {
+                *state = self.meter.fresh(now);
+            }
+            free
+        })
+    }
+
+    fn undo(&self, taken: &Taken, now: Timestamp) {
+        self.cell.hold(|state| self.meter.undo(state, taken, now));
+    }
+
+    fn hold(
+        &self,
+        now: Timestamp,
+        ask: &Ask,
+        rest: &mut dyn FnMut(Decision) -> bool,
+    ) -> Option<Taken> {
+        self.cell
+            .hold(|state| hold(&self.meter, state, now, ask, rest))
+    }
+}
+
 /// The verdict on `ask`, with what remains now.
 pub(super) fn peek<M: Meter>(meter: &M, state: &M::State, now: Timestamp, ask: &Ask) -> Decision {
     let verdict = meter.plan(state, now, ask).decision.verdict;
@@ -87,4 +77,19 @@ pub(super) fn peek<M: Meter>(meter: &M, state: &M::State, now: Timestamp, ask: &
         verdict,
         ..meter.plan(state, now, &Ask::new(0)).decision
     }
+}
+
+/// Plans, shows the answer to `rest`, and commits if the answer is allowed and `rest` agrees.
+pub(super) fn hold<M: Meter>(
+    meter: &M,
+    state: &mut M::State,
+    now: Timestamp,
+    ask: &Ask,
+    rest: &mut dyn FnMut(Decision) -> bool,
+) -> Option<Taken> {
+    let plan = meter.plan(state, now, ask);
+    let agreed = rest(plan.decision);
+    plan.change
+        .filter(|_| agreed)
+        .map(|change| meter.commit(state, change))
 }

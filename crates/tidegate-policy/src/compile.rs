@@ -8,6 +8,7 @@ mod algorithm;
 mod dialects;
 mod gateway;
 mod hidden;
+mod idle;
 mod limits;
 mod names;
 mod overrides;

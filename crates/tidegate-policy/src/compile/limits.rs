@@ -5,7 +5,7 @@ use tidegate::{Limit, OnChange};
 use super::algorithm;
 use super::names::NameSet;
 use super::scalars::number;
-use super::{check_count, overrides, queue, rates};
+use super::{check_count, idle, overrides, queue, rates};
 
 use crate::file::{Field, LimitFile, Map, OnChangeName, OnMissingName};
 use crate::key::{KeyPart, KeyPartError};
@@ -97,6 +97,9 @@ fn limit_rules(
     };
     for (limit, of_rate) in limits.iter().zip(&numbers) {
         algorithm::warn(limit, of_rate.place(), keys_at_most, report);
+    }
+    if !file.overrides.is_written() {
+        idle::warn(&limits, &numbers, report);
     }
     let key = key?;
     let overrides = overrides::compile(name, file, settings, &numbers, &key, ipv6_prefix, report);

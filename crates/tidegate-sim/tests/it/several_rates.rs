@@ -41,7 +41,7 @@ fn passed(limits: &[Enforcer], requests: &[(u64, u64, u64)]) -> Vec<(Timestamp, 
                 ask,
             })
             .collect();
-        let answers = check_all_with_receipts(&asks, now).unwrap();
+        let answers = check_all_with_receipts(&asks, now).expect("few limits, each once");
         let decisions = answers.iter().map(|answer| &answer.decision);
         if decisions.clone().all(Decision::is_allowed) {
             let delay = decisions.map(Decision::delay).max().unwrap_or_default();

@@ -44,6 +44,7 @@ fn policy(listen: &str, upstream: &str, rate: &str, burst: &str) -> Result<Polic
         let quota = Quota::per_second(rate.parse()?).burst(burst.parse()?);
         limits.push(LimitRule {
             limit: Limit::new("per-client", Algorithm::TokenBucket(quota))?,
+            rate_index: 0,
             key: vec![KeyPart::ClientIp],
             on_missing: OnMissing::Deny,
             shadow: false,

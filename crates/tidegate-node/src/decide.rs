@@ -259,22 +259,18 @@ fn decide_with<'a>(place: Place, met: &[Met<'a>], call: &Call<'_>, admission: &m
 }
 
 /// Shadow limits take what they would have taken had they been enforced: only of requests that
-/// go ahead.
+/// go ahead, and of all rates of a limit or of none.
 fn decide_shadow<'a>(met: &[Met<'a>], call: &Call<'_>, admission: &mut Admission<'a>) {
-    for met in met {
-        if admission.is_allowed() {
-            let (decision, receipt) = met.check(call);
-            admission.shadow.push(met.applied(decision));
-            if let Some(receipt) = receipt {
-                admission
-                    .hold
-                    .taken
-                    .push((Enforcer::clone(met.enforcer), receipt));
-            }
-        } else {
-            let peeked = met.peek(call);
-            admission.shadow.push(peeked);
-        }
+    if !admission.is_allowed() {
+        let peeked = met.iter().map(|met| met.peek(call));
+        admission.shadow.extend(peeked);
+        return;
+    }
+    for limit in met.chunk_by(|_, next| next.limit.rule().rate_index > 0) {
+        let mut shadow = Admission::default();
+        decide_enforced(limit, call, &mut shadow);
+        admission.shadow.append(&mut shadow.applied);
+        admission.hold.taken.append(&mut shadow.hold.taken);
     }
 }
 

@@ -8,10 +8,12 @@ mod algorithm;
 mod dialects;
 mod gateway;
 mod hidden;
+mod idle;
 mod limits;
 mod names;
 mod overrides;
 mod queue;
+mod rates;
 mod routes;
 mod scalars;
 mod upstreams;
@@ -32,12 +34,13 @@ pub(crate) fn compile(file: &PolicyFile, report: &Report<'_>) -> Policy {
         .unwrap_or(Gateway::DEFAULT_IPV6_PREFIX);
     let mut names = Names {
         limits: NameSet::of("limit", &file.limits, report),
+        rules: file.limits.get().map(rates::rules).unwrap_or_default(),
         upstreams: NameSet::of("upstream", &file.upstreams, report),
     };
     let limits = file
         .limits
         .get()
-        .map(|limits| limits::compile(limits, ipv6_prefix, report));
+        .map(|limits| limits::compile(limits, &names.limits, ipv6_prefix, report));
     let upstreams = file
         .upstreams
         .get()

@@ -11,6 +11,9 @@ use crate::key::KeyPart;
 pub struct LimitRule {
     /// Name, algorithm and numbers.
     pub limit: Limit,
+    /// Which of its limit's rates this is, from 0: a limit of several becomes as many rules. They
+    /// stand in a row, of one key, and a request that meets one of them meets all.
+    pub rate_index: usize,
     /// The parts of a request that make its key, in order. Empty: one count for all requests.
     pub key: Vec<KeyPart>,
     /// What becomes of a request that lacks a part of the key.

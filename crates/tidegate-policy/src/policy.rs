@@ -1,5 +1,7 @@
 //! A whole policy.
 
+use std::ops::Range;
+
 use crate::admin::Admin;
 use crate::gateway::Gateway;
 use crate::limit_rule::LimitRule;
@@ -10,7 +12,7 @@ use crate::upstream::Upstream;
 /// What a policy file says, with every name resolved to an index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Limits, in the order of the file.
+    /// Limits, in the order of the file; one of several rates is as many of these in a row.
     pub limits: Vec<LimitRule>,
     /// Upstreams, in the order of the file.
     pub upstreams: Vec<Upstream>,
@@ -24,6 +26,16 @@ impl Policy {
     /// The route that `request` takes: the first that matches. Allocates nothing.
     pub fn route(&self, request: &dyn Request) -> Option<&Route> {
         self.gateway.as_ref()?.routes.find(request)
+    }
+
+    /// Where the rules of the limit `name` stand among the [`limits`](Self::limits): one for each
+    /// of its rates. What a rate but the first is called is no limit's name.
+    pub fn limit_named(&self, name: &str) -> Option<Range<usize>> {
+        let is_it = |rule: &LimitRule| rule.rate_index == 0 && rule.limit.name() == name;
+        let start = self.limits.iter().position(is_it)?;
+        let rest = self.limits.get(start + 1..).unwrap_or_default();
+        let more = rest.iter().take_while(|rule| rule.rate_index > 0).count();
+        Some(start..start + 1 + more)
     }
 
     /// How much of an IPv6 address is "the client".

@@ -267,14 +267,12 @@ fn limits_of<'a>(
     let id = route.map_or("", |route| route.id.as_str());
     let limits: Vec<usize> = match (named, route) {
         (Some(names), _) => {
-            let index_of = |name: &String| {
-                let found = policy
-                    .limits
-                    .iter()
-                    .position(|rule| rule.limit.name() == name);
-                found.ok_or_else(|| SimulationError::UnknownLimit(name.clone()))
-            };
-            names.iter().map(index_of).collect::<Result<_, _>>()?
+            let mut limits = Vec::new();
+            for name in names {
+                let rules = policy.limit_named(name);
+                limits.extend(rules.ok_or_else(|| SimulationError::UnknownLimit(name.clone()))?);
+            }
+            limits
         }
         (None, Some(route)) => route.limits.clone(),
         (None, None) if policy.gateway.is_none() => (0..policy.limits.len()).collect(),

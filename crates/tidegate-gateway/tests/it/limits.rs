@@ -59,6 +59,36 @@ async fn a_refusal_says_which_limit_and_when_and_keeps_the_connection() {
     assert_eq!(counters.responses, [0, 1, 0, 3, 0]);
 }
 
+// shows: A8 (reject), D4 (RateLimit and Retry-After), B5 (several bandwidths)
+#[tokio::test]
+async fn a_refusal_says_which_rate_of_a_limit_refused() {
+    let upstream = Upstream::answering(OK).await;
+    let limits = "  per-client:\n    rate: [100/s, 2/h]\n    key: [client_ip]";
+    let gateway = Running::before(&[upstream.address], limits, "");
+    let mut client = gateway.connect().await;
+    let policy = r#""per-client";q=100;w=1, "per-client:2";q=2;w=3600"#;
+    for left in [1, 0] {
+        let allowed = client.get("/").await;
+        assert_eq!(allowed.status(), 200);
+        let told = allowed.get("ratelimit").unwrap();
+        let expected = format!("\"per-client:2\";r={left};t=");
+        assert!(told.starts_with(&expected), "{told:?}");
+        assert_eq!(allowed.get("ratelimit-policy").unwrap(), policy);
+    }
+    let refused = client.get("/").await;
+    assert_eq!(refused.status(), 429);
+    assert_eq!(refused.get("ratelimit-policy").unwrap(), policy);
+    let seconds = refused.get("retry-after").unwrap();
+    assert!(seconds.parse::<u64>().unwrap() > 1_000, "{seconds}");
+    let body = refused.json();
+    let told = format!("`per-client:2` allows this request in {seconds} s");
+    assert_eq!(body["detail"], told);
+    assert_eq!(
+        body["violated-policies"],
+        serde_json::json!(["per-client:2"])
+    );
+}
+
 // shows: D4 (X-RateLimit)
 #[tokio::test]
 async fn fields_are_as_the_policy_says() {

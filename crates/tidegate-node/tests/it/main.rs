@@ -3,6 +3,7 @@
 
 mod decide;
 mod queue;
+mod rates;
 mod reload;
 mod request;
 mod watch;

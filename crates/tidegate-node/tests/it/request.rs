@@ -63,6 +63,7 @@ pub(crate) fn user() -> Vec<KeyPart> {
 pub(crate) fn rule(name: &str, algorithm: Algorithm, key: Vec<KeyPart>) -> LimitRule {
     LimitRule {
         limit: Limit::new(name, algorithm).unwrap(),
+        rate_index: 0,
         key,
         on_missing: OnMissing::Shared,
         shadow: false,

@@ -7,9 +7,10 @@ use tidegate::meter::{SlidingWindow, SmoothBursty, SmoothWarmUp};
 use tidegate::{Algorithm, Limit, Quota, QuotaError};
 
 use super::dialects::{nginx, nginx_delay, per_second, whole_seconds};
-use super::scalars::{duration, number, parsed};
-use crate::file::{AlgorithmName, AlignName, Field, LimitFile, RateText, RefillName};
-use crate::grammar::{RateText as Rate, parse_rate};
+use super::rates::Numbers;
+use super::scalars::{duration, number};
+use crate::file::{AlgorithmName, AlignName, Field, LimitFile, RefillName};
+use crate::grammar::RateText as Rate;
 use crate::report::{Finding, Report};
 use crate::source::Span;
 
@@ -30,19 +31,8 @@ pub(super) struct Settings {
     parts: NonZeroU32,
     refill: RefillName,
     align: AlignName,
-    initial: Option<u64>,
     /// Of nginx: how many are not delayed; `None` for none is.
     pub(super) delay: Option<u64>,
-}
-
-/// The numbers of a limit or an override, as they were written.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Numbers<'f> {
-    pub(super) rate: &'f Field<RateText>,
-    pub(super) burst: &'f Field<u64>,
-    pub(super) concurrency: &'f Field<u64>,
-    /// Whether the burst is the limit's and the rate an override's own.
-    pub(super) burst_is_inherited: bool,
 }
 
 /// Reads the settings of a limit; `None` where something about them is wrong.
@@ -83,7 +73,6 @@ pub(super) fn settings(file: &LimitFile, report: &Report<'_>) -> Option<Settings
         parts: parts(&file.parts, report),
         refill: file.refill.get().copied().unwrap_or_default(),
         align: file.align.get().copied().unwrap_or_default(),
-        initial: file.initial.get().copied(),
         delay: nginx_delay(file, report),
     };
     (report.errors() == errors && !file.algorithm.is_wrong()).then_some(settings)
@@ -133,20 +122,19 @@ fn parts(field: &Field<u64>, report: &Report<'_>) -> NonZeroU32 {
 pub(super) fn limit(
     name: &str,
     settings: Settings,
-    numbers: Numbers<'_>,
+    numbers: Numbers,
     report: &Report<'_>,
 ) -> Option<Limit> {
-    let (algorithm, place) = if let Some((&max, place)) = numbers.concurrency.placed() {
-        (Algorithm::Concurrency { max }, place)
+    let algorithm = if let Some((max, _)) = numbers.concurrency {
+        Algorithm::Concurrency { max }
     } else {
-        let (text, place) = numbers.rate.placed()?;
-        let rate = parsed(parse_rate(text.as_str()), place, report)?;
-        (of_rate(settings, rate, numbers, report)?, place)
+        let (rate, _) = numbers.rate?;
+        of_rate(settings, rate, numbers, report)?
     };
     match Limit::new(name, algorithm) {
         Ok(limit) => Some(limit),
         Err(error) => {
-            report.push(refusal(&error, place, numbers));
+            report.push(refusal(&error, numbers));
             None
         }
     }
@@ -155,7 +143,7 @@ pub(super) fn limit(
 fn of_rate(
     settings: Settings,
     rate: Rate,
-    numbers: Numbers<'_>,
+    numbers: Numbers,
     report: &Report<'_>,
 ) -> Option<Algorithm> {
     let Rate {
@@ -167,9 +155,9 @@ fn of_rate(
     let quota = Quota::new(permits, window).burst(burst);
     Some(match settings.kind {
         AlgorithmName::TokenBucket => {
-            let quota = settings
+            let quota = numbers
                 .initial
-                .map_or(quota, |initial| quota.initial(initial));
+                .map_or(quota, |(initial, _)| quota.initial(initial));
             match settings.refill {
                 RefillName::Greedy => Algorithm::TokenBucket(quota),
                 RefillName::Interval => Algorithm::IntervalBucket {
@@ -226,7 +214,7 @@ fn of_rate(
 fn fixed_window(
     align: AlignName,
     rate: Rate,
-    numbers: Numbers<'_>,
+    numbers: Numbers,
     report: &Report<'_>,
 ) -> Option<Algorithm> {
     let (permits, window) = (rate.permits, rate.period);
@@ -236,7 +224,7 @@ fn fixed_window(
         (AlignName::Calendar, Some(unit)) => Some(Algorithm::CalendarWindow { permits, unit }),
         (AlignName::Calendar, None) => {
             let message = "`align: calendar` is for a whole number a day, week, month or year";
-            let finding = Finding::error(numbers.rate.place()?, message);
+            let finding = Finding::error(numbers.place(), message);
             report.push(finding.help(
                 "write `100/day` or `1/month`; minutes and hours are aligned to the clock without",
             ));
@@ -246,19 +234,13 @@ fn fixed_window(
 }
 
 /// The burst that is written, or the one that goes without saying.
-fn burst(
-    kind: AlgorithmName,
-    permits: u64,
-    numbers: Numbers<'_>,
-    report: &Report<'_>,
-) -> Option<u64> {
+fn burst(kind: AlgorithmName, permits: u64, numbers: Numbers, report: &Report<'_>) -> Option<u64> {
     let has_burst = matches!(
         kind,
         AlgorithmName::TokenBucket | AlgorithmName::SmoothBursty | AlgorithmName::Nginx
     );
-    if let Some(place) = numbers
+    if let Some((_, place)) = numbers
         .burst
-        .place()
         .filter(|_| !has_burst && !numbers.burst_is_inherited)
     {
         let message = format!("`{}` has no burst", kind.as_str());
@@ -273,13 +255,10 @@ fn burst(
         }));
         return None;
     }
-    if numbers.burst.is_wrong() {
-        return None;
-    }
-    match numbers.burst.placed() {
+    match numbers.burst {
         // Whatever the limit saves up, nothing is saved up at a rate of 0.
         Some(_) if numbers.burst_is_inherited && permits == 0 => Some(0),
-        Some((&burst, place)) => {
+        Some((burst, place)) => {
             check_burst(burst, permits, place, numbers, report)?;
             Some(burst)
         }
@@ -294,7 +273,7 @@ fn check_burst(
     burst: u64,
     permits: u64,
     place: Span,
-    numbers: Numbers<'_>,
+    numbers: Numbers,
     report: &Report<'_>,
 ) -> Option<()> {
     let finding = match (burst, permits) {
@@ -304,26 +283,33 @@ fn check_burst(
             .help("leave `burst` out: a rate of 0 refuses everything"),
         _ => return Some(()),
     };
-    report.push(match numbers.rate.place() {
-        Some(rate) => finding.related(rate, "beside this rate"),
+    report.push(match numbers.rate {
+        Some((_, rate)) => finding.related(rate, "beside this rate"),
         None => finding,
     });
     None
 }
 
 /// What the engine refuses, in the words of the file.
-fn refusal(error: &QuotaError, place: Span, numbers: Numbers<'_>) -> Finding {
-    let most = Quota::MAX_PERMITS;
+fn refusal(error: &QuotaError, numbers: Numbers) -> Finding {
+    let (most, place) = (Quota::MAX_PERMITS, numbers.place());
     match *error {
         QuotaError::TooManyPermits(_) => {
-            let burst = numbers.burst.placed().filter(|&(&burst, _)| burst > most);
+            let burst = numbers.burst.filter(|&(burst, _)| burst > most);
             let place = burst.map_or(place, |(_, place)| place);
             Finding::error(place, error.to_string()).help(format!("write at most {most}"))
         }
         QuotaError::LogTooLong(_) => Finding::error(place, error.to_string())
             .help("write a smaller rate, or `algorithm: token_bucket`"),
         QuotaError::InitialAboveBurst { .. } => {
-            Finding::error(place, error.to_string()).help("write a smaller `initial`")
+            let place = numbers.initial.map_or(place, |(_, place)| place);
+            let finding = Finding::error(place, error.to_string());
+            match (numbers.burst, numbers.rate) {
+                (Some((_, burst)), _) => finding.related(burst, "beside this burst"),
+                (None, Some((_, rate))) => finding.related(rate, "beside this rate"),
+                (None, None) => finding,
+            }
+            .help("write a smaller `initial`")
         }
         QuotaError::RateCutToNothing => Finding::error(place, error.to_string())
             .help("write `algorithm: token_bucket`, which is exact"),

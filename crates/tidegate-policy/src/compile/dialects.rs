@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tidegate::Algorithm;
 
-use super::algorithm::{Numbers, Settings};
+use super::algorithm::Settings;
+use super::rates::Numbers;
 use crate::file::LimitFile;
 use crate::grammar::RateText as Rate;
 use crate::report::{Finding, Report};
@@ -30,7 +31,7 @@ pub(super) fn nginx(
     settings: Settings,
     rate: Rate,
     burst: u64,
-    numbers: Numbers<'_>,
+    numbers: Numbers,
     report: &Report<'_>,
 ) -> Option<Algorithm> {
     let per_minute = match rate.period.as_nanos() {
@@ -38,7 +39,7 @@ pub(super) fn nginx(
         60_000_000_000 => true,
         _ => {
             let message = "nginx counts per second or per minute";
-            let finding = Finding::error(numbers.rate.place()?, message);
+            let finding = Finding::error(numbers.place(), message);
             report.push(finding.help("write a whole number a second or a minute: `2/s`, `30/min`"));
             return None;
         }
@@ -57,14 +58,14 @@ pub(super) fn nginx(
 pub(super) fn per_second(
     settings: Settings,
     rate: Rate,
-    numbers: Numbers<'_>,
+    numbers: Numbers,
     report: &Report<'_>,
 ) -> Option<u64> {
     if rate.period == Duration::from_secs(1) {
         return Some(rate.permits);
     }
     let finding = Finding::error(
-        numbers.rate.place()?,
+        numbers.place(),
         format!("`{}` counts by the second", settings.kind.as_str()),
     );
     report.push(finding.help("write a whole number a second: `10/s`"));
@@ -74,7 +75,7 @@ pub(super) fn per_second(
 /// The warm-up in whole seconds; Sentinel's default is 10.
 pub(super) fn whole_seconds(
     settings: Settings,
-    numbers: Numbers<'_>,
+    numbers: Numbers,
     report: &Report<'_>,
 ) -> Option<u32> {
     let warm_up = settings.warm_up.unwrap_or(DEFAULT_SENTINEL_WARM_UP);
@@ -82,7 +83,7 @@ pub(super) fn whole_seconds(
     let whole = seconds.filter(|_| warm_up.subsec_nanos() == 0);
     if whole.is_none() {
         let message = format!("`{}` warms up in whole seconds", settings.kind.as_str());
-        report.push(Finding::error(numbers.rate.place()?, message).help("write `warm_up: 10s`"));
+        report.push(Finding::error(numbers.place(), message).help("write `warm_up: 10s`"));
     }
     whole
 }

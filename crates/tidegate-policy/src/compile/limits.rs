@@ -1,9 +1,11 @@
 //! `limits:`
 
-use super::algorithm::{self, Numbers};
+use tidegate::{Limit, OnChange};
+
+use super::algorithm;
+use super::names::NameSet;
 use super::scalars::number;
-use super::{check_count, overrides, queue};
-use tidegate::OnChange;
+use super::{check_count, idle, overrides, queue, rates};
 
 use crate::file::{Field, LimitFile, Map, OnChangeName, OnMissingName};
 use crate::key::{KeyPart, KeyPartError};
@@ -18,36 +20,57 @@ const MAX_LIMITS: usize = 10_000;
 /// Most overrides of all limits of a policy.
 const MAX_OVERRIDES: usize = 100_000;
 
+/// The rules that the limits become, those of one limit in a row.
 pub(super) fn compile(
     limits: &Map<LimitFile>,
+    names: &NameSet<'_>,
     ipv6_prefix: u8,
     report: &Report<'_>,
 ) -> Vec<LimitRule> {
-    let first = limits.iter().next().map(|(_, place, _)| place);
-    check_count(limits.len(), MAX_LIMITS, "limits", first, report);
-    let overrides = limits
-        .iter()
-        .filter_map(|(_, _, limit)| limit.get()?.overrides.get());
-    check_count(
-        overrides.map(Vec::len).sum(),
-        MAX_OVERRIDES,
-        "overrides",
-        first,
-        report,
-    );
-    limits
-        .iter()
-        .filter_map(|(name, place, limit)| limit_rule(name, place, limit, ipv6_prefix, report))
-        .collect()
+    if are_too_many(limits, report) {
+        // Lists of rates could make millions of rules of what is refused anyway.
+        return Vec::new();
+    }
+    let rules = limits.iter().filter_map(|(name, place, limit)| {
+        rates::check_names(name, place, limit.get()?, names, report);
+        limit_rules(name, place, limit, ipv6_prefix, report)
+    });
+    rules.flatten().collect()
 }
 
-fn limit_rule(
+/// Whether there are more limits or overrides than a policy may have. Each rate of one counts.
+fn are_too_many(limits: &Map<LimitFile>, report: &Report<'_>) -> bool {
+    let errors = report.errors();
+    let first = limits.iter().next().map(|(_, place, _)| place);
+    let counts = limits.iter().map(|(_, _, limit)| {
+        let overrides = limit.get().and_then(|file| file.overrides.get());
+        (rates::count(limit), overrides.map_or(0, Vec::len))
+    });
+    let (rules, overrides) = counts.fold((0, 0), |(rules, overrides), (rates, of_limit)| {
+        (rules + rates, overrides + rates * of_limit)
+    });
+    let each_rate = if rules > limits.len() {
+        ", their rates counted,"
+    } else {
+        ""
+    };
+    for (count, most, what) in [
+        (rules, MAX_LIMITS, "limits"),
+        (overrides, MAX_OVERRIDES, "overrides"),
+    ] {
+        check_count(count, most, &format!("{what}{each_rate}"), first, report);
+    }
+    report.errors() > errors
+}
+
+/// A rule for each rate of a limit, or the one of its concurrency.
+fn limit_rules(
     name: &str,
     place: Span,
     field: &Field<LimitFile>,
     ipv6_prefix: u8,
     report: &Report<'_>,
-) -> Option<LimitRule> {
+) -> Option<Vec<LimitRule>> {
     let (file, map) = field.placed()?;
     let key = key(file, report);
     let max_keys = number(
@@ -62,40 +85,43 @@ fn limit_rule(
     let settings = settings.filter(|_| kinds_are_right)?;
 
     let queue = queue::compile(file, settings.kind, report)?;
-    let numbers = Numbers {
-        rate: &file.rate,
-        burst: &file.burst,
-        concurrency: &file.concurrency,
-        burst_is_inherited: false,
-    };
-    let limit = algorithm::limit(name, settings, numbers, report)?;
-    let numbers_place = file
-        .rate
-        .place()
-        .or(file.concurrency.place())
-        .unwrap_or(place);
+    let numbers = rates::of_limit(file, settings.kind, report)?;
+    let limits: Vec<_> = (numbers.iter().enumerate())
+        .map(|(at, &of_rate)| algorithm::limit(&rates::name(name, at), settings, of_rate, report))
+        .collect();
+    let limits: Vec<Limit> = limits.into_iter().collect::<Option<_>>()?;
     let keys_at_most = if key.as_ref().is_some_and(Vec::is_empty) {
         1
     } else {
         max_keys
     };
-    algorithm::warn(&limit, numbers_place, keys_at_most, report);
+    for (limit, of_rate) in limits.iter().zip(&numbers) {
+        algorithm::warn(limit, of_rate.place(), keys_at_most, report);
+    }
+    if !file.overrides.is_written() {
+        idle::warn(&limits, &numbers, report);
+    }
     let key = key?;
-    let overrides = overrides::compile(name, file, settings, &key, ipv6_prefix, report);
-    Some(LimitRule {
+    let overrides = overrides::compile(name, file, settings, &numbers, &key, ipv6_prefix, report);
+    let on_missing = match file.on_missing.get() {
+        Some(OnMissingName::Deny) => OnMissing::Deny,
+        Some(OnMissingName::Pass) => OnMissing::Pass,
+        Some(OnMissingName::Shared) | None => OnMissing::Shared,
+    };
+    let (max_keys, on_change) = (usize::try_from(max_keys).ok()?, on_change(file, report)?);
+    let each = limits.into_iter().zip(overrides).enumerate();
+    let rules = each.map(|(rate_index, (limit, overrides))| LimitRule {
         limit,
-        key,
-        on_missing: match file.on_missing.get() {
-            Some(OnMissingName::Deny) => OnMissing::Deny,
-            Some(OnMissingName::Pass) => OnMissing::Pass,
-            Some(OnMissingName::Shared) | None => OnMissing::Shared,
-        },
+        rate_index,
+        key: key.clone(),
+        on_missing,
         shadow: file.shadow.get().copied().unwrap_or(false),
-        max_keys: usize::try_from(max_keys).ok()?,
+        max_keys,
         queue,
-        on_change: on_change(file, report)?,
+        on_change,
         overrides,
-    })
+    });
+    Some(rules.collect())
 }
 
 /// What stays when the numbers change; `None` where there is nothing to choose.
@@ -195,9 +221,4 @@ pub(super) fn key_part(text: &str, place: Span, report: &Report<'_>) -> Option<K
     };
     report.push(Finding::error(place, message).help(help));
     None
-}
-
-/// Whether a field was written at all, whatever it is.
-pub(super) fn is_any_written(fields: [&Field<u64>; 2]) -> bool {
-    fields.iter().any(|field| field.is_written())
 }

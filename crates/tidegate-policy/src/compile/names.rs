@@ -1,6 +1,7 @@
 //! Names of limits and upstreams, and who uses them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::file::{Field, Map};
 use crate::quote::quote;
@@ -9,12 +10,14 @@ use crate::source::Span;
 use crate::suggest::closest;
 
 /// Longest name of a limit, route or upstream, in bytes.
-const MAX_NAME_BYTES: usize = 100;
+pub(super) const MAX_NAME_BYTES: usize = 100;
 
 /// What routes name.
 #[derive(Debug)]
 pub(super) struct Names<'f> {
     pub(super) limits: NameSet<'f>,
+    /// Which rules each limit becomes.
+    pub(super) rules: Vec<Range<usize>>,
     pub(super) upstreams: NameSet<'f>,
 }
 
@@ -66,6 +69,12 @@ impl<'f> NameSet<'f> {
             None => self.all_seen = false,
         }
         index
+    }
+
+    /// The index of `name` and where it stands, without using it.
+    pub(super) fn find(&self, name: &str) -> Option<(usize, Span)> {
+        let &index = self.indices.get(name)?;
+        self.names.get(index).map(|&(_, place)| (index, place))
     }
 
     /// What to do about a name that is none.

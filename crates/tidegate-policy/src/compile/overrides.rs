@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::algorithm::{self, Numbers, Settings};
-use super::limits::is_any_written;
-use crate::file::{Field, LimitFile, OverrideFile};
+use super::algorithm::{self, Settings};
+use super::rates::{self, Numbers};
+use crate::file::{LimitFile, OverrideFile};
 use crate::key::KeyPart;
 use crate::limit_rule::Override;
 use crate::quote::quote;
@@ -12,43 +12,55 @@ use crate::report::{Finding, Report};
 use crate::source::Span;
 use crate::suggest::closest;
 
+/// The overrides of each rate of a limit that has `base` for numbers.
 pub(super) fn compile(
     name: &str,
     file: &LimitFile,
     settings: Settings,
+    base: &[Numbers],
     key: &[KeyPart],
     ipv6_prefix: u8,
     report: &Report<'_>,
-) -> Vec<Override> {
-    let mut compiled = Vec::new();
+) -> Vec<Vec<Override>> {
+    let mut compiled = vec![Vec::new(); base.len()];
     let mut seen = Seen::default();
     for field in file.overrides.get().into_iter().flatten() {
         let Some((one, place)) = field.placed() else {
             continue;
         };
         let matches = matches(one, place, key, ipv6_prefix, report);
-        let limit = numbers(one, place, file, report)
-            .and_then(|numbers| algorithm::limit(name, settings, numbers, report));
+        let numbers = numbers(one, place, file, base, report).unwrap_or_default();
+        let limits: Vec<_> = (numbers.into_iter().enumerate())
+            .map(|(at, numbers)| {
+                algorithm::limit(&rates::name(name, at), settings, numbers, report)
+            })
+            .collect();
         let Some(matches) = matches else { continue };
         seen.check(&matches, place, report);
-        compiled.extend(limit.map(|limit| Override { matches, limit }));
+        for (of_rate, limit) in compiled.iter_mut().zip(limits) {
+            of_rate.extend(limit.map(|limit| Override {
+                matches: matches.clone(),
+                limit,
+            }));
+        }
     }
     compiled
 }
 
 /// The override's numbers, or those of the limit where it has none.
-fn numbers<'f>(
-    one: &'f OverrideFile,
+fn numbers(
+    one: &OverrideFile,
     place: Span,
-    base: &'f LimitFile,
+    file: &LimitFile,
+    base: &[Numbers],
     report: &Report<'_>,
-) -> Option<Numbers<'f>> {
-    if !one.rate.is_written() && !is_any_written([&one.burst, &one.concurrency]) {
+) -> Option<Vec<Numbers>> {
+    if !one.rate.is_written() && !one.burst.is_written() && !one.concurrency.is_written() {
         if report.has_unknown_key(place) {
             return None; // told already, and most likely the cause
         }
         let finding = Finding::error(place, "this override changes nothing");
-        let help = if base.concurrency.is_written() {
+        let help = if file.concurrency.is_written() {
             "concurrency: 10"
         } else {
             "rate: 1000/min"
@@ -56,7 +68,7 @@ fn numbers<'f>(
         report.push(finding.help(format!("add what holds for these keys: `{help}`")));
         return None;
     }
-    let of_concurrency = base.concurrency.is_written();
+    let of_concurrency = file.concurrency.is_written();
     let stranger = if of_concurrency {
         one.rate.place().or(one.burst.place())
     } else {
@@ -73,16 +85,7 @@ fn numbers<'f>(
         report.push(Finding::error(stranger, message).help(help));
         return None;
     }
-    Some(Numbers {
-        rate: or(&one.rate, &base.rate),
-        burst: or(&one.burst, &base.burst),
-        concurrency: or(&one.concurrency, &base.concurrency),
-        burst_is_inherited: !one.burst.is_written(),
-    })
-}
-
-fn or<'f, T>(own: &'f Field<T>, base: &'f Field<T>) -> &'f Field<T> {
-    if own.is_written() { own } else { base }
+    rates::of_override(one, file, base, report)
 }
 
 /// What the override matches, part by part; `None` where something about it is wrong.

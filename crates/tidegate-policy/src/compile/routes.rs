@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use tidegate::MAX_LIMITS_PER_CHECK;
 
-use super::check_count;
 use super::names::{Names, check_name};
+use super::{check_count, rates};
 use crate::file::{Field, GatewayFile, MatchFile, OneOrMany, RouteFile, Scalar};
 use crate::host_pattern::HostPattern;
 use crate::key::is_token;
@@ -112,32 +112,50 @@ fn upstream(
     index
 }
 
+/// The rules of all limits that a route names.
 fn limits(file: &RouteFile, names: &mut Names<'_>, report: &Report<'_>) -> Vec<usize> {
     names.limits.all_seen &= file.limits.is_all_right();
     let mut limits = Vec::new();
+    let mut has_several_rates = false;
     for (name, place) in file.limits.items() {
-        match names.limits.use_name(name) {
-            Some(index) if limits.contains(&index) => {
+        let index = names.limits.use_name(name);
+        match index.and_then(|index| names.rules.get(index).cloned()) {
+            Some(rules) if limits.contains(&rules.start) => {
                 let message = format!("{} is here twice", quote(name));
                 report.push(Finding::error(place, message).help("keep one of them"));
             }
-            Some(index) => limits.push(index),
-            None => {
-                let message = format!("there is no limit {}", quote(name));
-                let help = names.limits.suggest(name, report);
-                report.push(Finding::error(place, message).help(help));
+            Some(rules) => {
+                has_several_rates |= rules.len() > 1;
+                limits.extend(rules);
             }
+            None => no_limit(name, place, names, report),
         }
     }
+    let what = if has_several_rates {
+        "limits of one route, their rates counted,"
+    } else {
+        "limits of one route"
+    };
     let place = file.limits.place();
-    check_count(
-        limits.len(),
-        MAX_LIMITS_PER_CHECK,
-        "limits of one route",
-        place,
-        report,
-    );
+    check_count(limits.len(), MAX_LIMITS_PER_CHECK, what, place, report);
     limits
+}
+
+/// Reports that a route names what is no limit.
+fn no_limit(name: &str, place: Span, names: &Names<'_>, report: &Report<'_>) {
+    let of_rate = rates::split_name(name).and_then(|(limit, number)| {
+        let (index, _) = names.limits.find(limit)?;
+        let rates = names.rules.get(index)?.len();
+        (2..=rates).contains(&number).then_some((limit, number))
+    });
+    report.push(if let Some((limit, number)) = of_rate {
+        let limit = quote(limit);
+        let message = format!("{} is rate {number} of {limit}, not a limit", quote(name));
+        Finding::error(place, message).help(format!("name {limit}: all of its rates hold"))
+    } else {
+        let message = format!("there is no limit {}", quote(name));
+        Finding::error(place, message).help(names.limits.suggest(name, report))
+    });
 }
 
 fn route_match(file: &MatchFile, report: &Report<'_>) -> RouteMatch {

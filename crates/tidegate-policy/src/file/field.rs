@@ -5,12 +5,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{
-    Deserialize, Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor,
-};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use crate::source::Span;
-use crate::yaml::FIELD_MARKER;
+use crate::yaml::{FIELD_MARKER, LIST_MARKER};
 
 /// A value of a policy file: absent, or there and wrong (which has been reported), or there.
 #[derive(Debug)]
@@ -166,7 +164,24 @@ impl<T: JsonSchema> JsonSchema for Map<T> {
 #[derive(Debug)]
 pub(crate) struct OneOrMany<T>(Vec<Field<T>>);
 
+/// What a list, or one value in its place, can be made of.
+pub(crate) trait ListItem {
+    /// What is expected, for people.
+    const EXPECTED: &'static str = "a text or a list of them";
+}
+
+impl ListItem for String {}
+
+impl ListItem for u64 {
+    const EXPECTED: &'static str = "a whole number or a list of them";
+}
+
 impl<T> Field<OneOrMany<T>> {
+    /// How many values there are, right or wrong; `None` where there is no list at all.
+    pub(crate) fn count(&self) -> Option<usize> {
+        self.get().map(|OneOrMany(items)| items.len())
+    }
+
     /// Each value that is right, and where it stands.
     pub(crate) fn items(&self) -> impl Iterator<Item = (&T, Span)> {
         self.placed()
@@ -188,25 +203,24 @@ impl<T> Field<OneOrMany<T>> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
+impl<'de, T: ListItem + Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(OneOrManyVisitor(PhantomData))
+        deserializer.deserialize_newtype_struct(LIST_MARKER, OneOrManyVisitor(PhantomData))
     }
 }
 
 struct OneOrManyVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrManyVisitor<T> {
+impl<'de, T: ListItem + Deserialize<'de>> Visitor<'de> for OneOrManyVisitor<T> {
     type Value = OneOrMany<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text or a list of them")
+        f.write_str(T::EXPECTED)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<OneOrMany<T>, E> {
-        let value = T::deserialize(text.into_deserializer())?;
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, one: D) -> Result<Self::Value, D::Error> {
         Ok(OneOrMany(vec![Field {
-            value: Some(value),
+            value: Some(T::deserialize(one)?),
             place: None,
         }]))
     }

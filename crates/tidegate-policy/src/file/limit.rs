@@ -17,12 +17,14 @@ use super::{DurationText, Field, Map, OneOrMany, RateText, Scalar};
     extend("oneOf" = [{ "required": ["rate"] }, { "required": ["concurrency"] }])
 )]
 pub(crate) struct LimitFile {
-    /// Permits over time: `100/min`, `10/s`, `3 per 5s`. Exact. `0/s` refuses everything.
-    pub(crate) rate: Field<RateText>,
+    /// Permits over time: `100/min`, `10/s`, `3 per 5s`. Exact. `0/s` refuses everything. Or a
+    /// list, of which all hold.
+    pub(crate) rate: Field<OneOrMany<RateText>>,
     /// Most requests in flight at once.
     pub(crate) concurrency: Field<u64>,
     /// Most permits at once after rest, including the first. Default: the permits of one period.
-    pub(crate) burst: Field<u64>,
+    /// As many as there are rates.
+    pub(crate) burst: Field<OneOrMany<u64>>,
     /// How a rate is counted.
     pub(crate) algorithm: Field<AlgorithmName>,
     /// Of `smooth_warm_up` and Sentinel's warm-ups: the time from cold to warm.
@@ -38,7 +40,8 @@ pub(crate) struct LimitFile {
     /// Of `token_bucket`: how permits come back. Default: `greedy`.
     pub(crate) refill: Field<RefillName>,
     /// Of `token_bucket`: permits of a key that is seen for the first time. Default: the burst.
-    pub(crate) initial: Field<u64>,
+    /// As many as there are rates.
+    pub(crate) initial: Field<OneOrMany<u64>>,
     /// Of `fixed_window`: when windows begin. Default: `epoch`.
     pub(crate) align: Field<AlignName>,
     /// Of `nginx`: how many requests beyond the rate are not delayed. Default: 0.
@@ -243,10 +246,10 @@ pub(crate) struct OverrideFile {
     /// Parts of the limit's key and their values; a part that is not named matches anything.
     #[serde(rename = "match")]
     pub(crate) matches: Field<Map<Scalar>>,
-    /// Permits over time.
-    pub(crate) rate: Field<RateText>,
-    /// Most permits at once after rest.
-    pub(crate) burst: Field<u64>,
+    /// Permits over time; as many as the limit has rates.
+    pub(crate) rate: Field<OneOrMany<RateText>>,
+    /// Most permits at once after rest; as many as the limit has rates.
+    pub(crate) burst: Field<OneOrMany<u64>>,
     /// Most requests in flight at once.
     pub(crate) concurrency: Field<u64>,
 }

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
+use super::field::ListItem;
+
 macro_rules! text {
     ($(#[$doc:meta])* $name:ident: $schema:tt) => {
         $(#[$doc])*
@@ -65,3 +67,6 @@ text! {
     /// Any scalar; `007` stays `007`.
     Scalar: { "type": ["string", "number", "boolean"] }
 }
+
+impl ListItem for RateText {}
+impl ListItem for Scalar {}

@@ -18,6 +18,9 @@ use crate::suggest::closest;
 
 /// The name by which a [`Field`](crate::file::Field) asks for its place.
 pub(crate) const FIELD_MARKER: &str = "tidegate policy field";
+/// The name by which a [`OneOrMany`](crate::file::OneOrMany) asks for a list, or the one value in
+/// place of it.
+pub(crate) const LIST_MARKER: &str = "tidegate policy list";
 
 /// Reads a `T` from `node`; what does not fit is in the report.
 pub(crate) fn read<'a, T: Deserialize<'a>>(
@@ -261,13 +264,14 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        if name == FIELD_MARKER {
-            visitor.visit_seq(Placed {
+        match (name, &self.node.value) {
+            (FIELD_MARKER, _) => visitor.visit_seq(Placed {
                 reader: self,
                 next: 0,
-            })
-        } else {
-            visitor.visit_newtype_struct(self)
+            }),
+            (LIST_MARKER, Value::List(_)) => self.deserialize_seq(visitor),
+            (LIST_MARKER, Value::Null | Value::Map(_)) => Err(self.mismatch(&visitor)),
+            _ => visitor.visit_newtype_struct(self),
         }
     }
 

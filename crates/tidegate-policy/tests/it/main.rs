@@ -5,6 +5,7 @@ mod load;
 mod mangled;
 mod policies;
 mod problems;
+mod rates;
 mod schema;
 mod width;
 

@@ -42,6 +42,7 @@ const PIECES: &[&str] = &[
     "algorithm",
     "sliding_log",
     "10/s",
+    "[10/s, 5/min]",
     "0/s",
     "5",
     "-1",

@@ -123,6 +123,8 @@ fn it_refuses_what_has_another_shape() {
         "limits: { a: { rate: fast } }",
         "limits: { a: { rate: 10/s, brust: 5 } }",
         "limits: { a: { rate: 10/s, burst: many } }",
+        "limits: { a: { rate: [10/s, fast] } }",
+        "limits: { a: { rate: [10/s, 9/min], burst: [many, 9] } }",
         "limits: { a: { rate: 10/s, algorithm: fixed_windw } }",
         "limits: { a: { rate: 10/s, overrides: [{ rate: 5/s }] } }",
         "upstreams: { a: { builtin: ecko } }",

@@ -33,10 +33,12 @@ fn print_text(
                 .gateway
                 .as_ref()
                 .map_or(0, |gateway| gateway.routes.len());
+            // Not each rate of a limit: what the file names.
+            let limits = policy.limits.iter().filter(|rule| rule.rate_index == 0);
             let warnings = loaded.warnings.len() + loaded.omitted_warnings;
             terminal.print(&format!(
                 "{name}: fine: {}, {}, {}, {}\n",
-                count(policy.limits.len(), "limit"),
+                count(limits.count(), "limit"),
                 count(routes, "route"),
                 count(policy.upstreams.len(), "upstream"),
                 count(warnings, "warning"),

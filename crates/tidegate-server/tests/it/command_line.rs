@@ -109,6 +109,42 @@ fn simulate_writes_one_decision_a_line() {
     );
 }
 
+// shows: G3 (simulate)
+#[test]
+fn who_names_a_limit_in_a_trace_gets_all_of_its_rates() {
+    let folder = Folder::new();
+    let policy = "limits:\n  other: { rate: 1/h }\n  two: { rate: [9/s, 2/h] }\n";
+    let policy = folder.write("policy.yaml", policy);
+    let simulate = |limit: &str| {
+        let line = format!("{{\"at_ns\":0,\"limits\":[\"{limit}\"]}}\n");
+        let trace = folder.write("trace.jsonl", &line.repeat(3));
+        let output = tidegate()
+            .args(["simulate", "--decisions", "-", "-c"])
+            .args([&policy, &trace])
+            .output()
+            .unwrap();
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (decisions, _) = simulate("two");
+    let decisions: Vec<serde_json::Value> = decisions
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let outcomes: Vec<_> = decisions.iter().map(|one| &one["outcome"]).collect();
+    assert_eq!(outcomes, ["allowed", "allowed", "denied"]);
+    assert_eq!(decisions[2]["limit"], "two:2");
+    let (decisions, told) = simulate("two:2");
+    assert_eq!(decisions, "");
+    assert!(told.contains("the policy has no limit `two:2`"), "{told}");
+
+    let check = run(&["policy", "check", policy.to_str().unwrap()]);
+    let told = text(&check.stdout);
+    assert!(
+        told.contains("fine: 2 limits, 0 routes"),
+        "what is written: {told}"
+    );
+}
+
 #[test]
 fn simulate_says_which_line_is_wrong() {
     for (trace, expected) in [

@@ -17,7 +17,8 @@ use serde_json::Value;
 use crate::running::{text, tidegate};
 
 // shows: A1, B3 (local), B4 (meter), B4 (nginx), B5 (greedy refill), B5 (initial permits)
-// shows: B5 (interval and aligned refill), B6 (local), B7 (local), B10 (sync), G3 (simulate)
+// shows: B5 (interval and aligned refill), B5 (several bandwidths)
+// shows: B6 (local), B7 (local), B10 (sync), G3 (simulate)
 #[test]
 fn simulate_decides_as_the_systems_it_is_compared_with() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -26,7 +27,7 @@ fn simulate_decides_as_the_systems_it_is_compared_with() {
         .map(|entry| entry.unwrap().path())
         .collect();
     names.sort();
-    assert!(names.len() >= 42, "{} schedules", names.len());
+    assert!(names.len() >= 43, "{} schedules", names.len());
     let mut faults = String::new();
     for folder in names {
         if let Err(fault) = play(&folder) {

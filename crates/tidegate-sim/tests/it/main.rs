@@ -18,5 +18,6 @@ mod many_keys;
 mod overdraft;
 mod rates;
 mod redis_cell;
+mod several_rates;
 mod time;
 mod waits;

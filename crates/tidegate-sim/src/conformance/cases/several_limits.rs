@@ -12,6 +12,18 @@ pub(super) const CASES: &[Case] = &[
         script: two_limits,
     },
     Case {
+        id: 20,
+        title: "10/s and 15/min of one limit",
+        doors: ALL,
+        script: two_rates,
+    },
+    Case {
+        id: 20,
+        title: "what one rate refuses is charged to none",
+        doors: ALL,
+        script: two_rates_charge_both_or_none,
+    },
+    Case {
         id: 29,
         title: "over one's own limit",
         doors: ALL,
@@ -35,6 +47,46 @@ fn two_limits() -> Script {
         .then_pass(900, 81..=90) // to 10.00 s: 100 + 100 t / 60
         .then_pass(5_000, 83..=100)
         .in_all(200)
+}
+
+fn two_rates() -> Script {
+    let policy = "limits:\n  l: { rate: [10/s, 15/min] }\n";
+    let mut trace = each([0; 12], "");
+    trace.extend(each([1_000; 7], ""));
+    trace.extend(each([3_999, 4_000, 4_000, 8_000, 75_000], ""));
+    trace.extend(each([128_000; 12], ""));
+    Script::new(policy, trace)
+        .then_each(10, Told::ALLOWED.by("l"))
+        .then_each(2, Told::denied(after(100)).by("l"))
+        // Of fifteen a minute five are left. The sixth is a quarter there, for 4 s each.
+        .then_each(5, Told::ALLOWED.by("l:2"))
+        .then_each(2, Told::denied(after(3_000)).by("l:2"))
+        .then([
+            Told::denied(after(1)).by("l:2"),
+            Told::ALLOWED.by("l:2"),
+            Told::denied(after(4_000)).by("l:2"),
+            Told::ALLOWED.by("l:2"),
+            // 67 s later both are full, and one is taken; 53 s later still, they are again.
+            Told::ALLOWED.remaining(9).by("l"),
+        ])
+        .then_each(10, Told::ALLOWED.by("l"))
+        .then_each(2, Told::denied(after(100)).by("l"))
+        .in_all(28)
+}
+
+fn two_rates_charge_both_or_none() -> Script {
+    let policy = "limits:\n  l: { rate: [6/h, 2/s] }\n";
+    let mut trace = each([0; 100], "");
+    trace.extend(each([1_000; 100], ""));
+    trace.extend(each([2_000; 100], ""));
+    Script::new(policy, trace)
+        .then_each(2, Told::ALLOWED.by("l:2"))
+        .then_each(98, Told::denied(after(500)).by("l:2"))
+        .then_each(2, Told::ALLOWED.by("l:2"))
+        .then_each(98, Told::denied(after(500)).by("l:2"))
+        // The six are all there but the four that passed.
+        .then([1, 0].map(|left| Told::ALLOWED.by("l").remaining(left)))
+        .then_each(98, Told::denied(after(598_000)).by("l"))
 }
 
 fn shared_loses_nothing() -> Script {

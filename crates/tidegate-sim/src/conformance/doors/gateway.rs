@@ -84,7 +84,8 @@ impl Driver {
         let rules = only_limits.policy.limits;
         let holds = rules.iter().any(|rule| rule.limit.algorithm().is_gate());
         let upstream = Upstream::start(holds, answers.clone()).map_err(|e| e.to_string())?;
-        let names: Vec<&str> = rules.iter().map(|rule| rule.limit.name()).collect();
+        let limits_of_file = rules.iter().filter(|rule| rule.rate_index == 0);
+        let names: Vec<&str> = limits_of_file.map(|rule| rule.limit.name()).collect();
         let text = format!(
             "{limits}upstreams: {{ up: {{ servers: [\"{}\"] }} }}\n\
              gateway:\n  listen: [\"127.0.0.1:0\"]\n  trusted_proxies: [\"127.0.0.0/8\"]\n\

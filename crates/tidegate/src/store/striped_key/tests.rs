@@ -40,7 +40,8 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0..20_000_000_u64).prop_map(Step::Advance),
         1 => (0..20_000_000_000_u64).prop_map(Step::Advance),
         12 => (0..STRIPES, ask()).prop_map(|(stripe, ask)| Step::Ask { stripe, ask }),
-        1 => (0..12_u64, any::<bool>()).prop_map(|(permits, agreed)| Step::Hold { permits, agreed }),
+        1 => (0..12_u64, any::<bool>())
+            .prop_map(|(permits, agreed)| Step::Hold { permits, agreed }),
         1 => any::<usize>().prop_map(Step::Undo),
         1 => Just(Step::Peek),
         1 => Just(Step::Reset),
@@ -169,7 +170,7 @@ where
 }
 
 proptest! {
-    // proves: B5 (greedy refill), H5
+    // proves: A1, B5 (greedy refill)
     #[test]
     fn stripes_grant_never_more_than_one_bucket(
         (quota, lease) in (quota(), 1..20_u64),
@@ -209,7 +210,10 @@ proptest! {
     #[test]
     fn stripes_hold_the_bound_for_those_who_come_late(
         (rate, burst, lease) in (4..9_u32, 1..40_u64, 1..10_u64),
-        steps in prop::collection::vec((0..30_000_000_u64, 0..200_u64, 0..STRIPES, 1..6_u64), 1..120),
+        steps in prop::collection::vec(
+            (0..30_000_000_u64, 0..200_u64, 0..STRIPES, 1..6_u64),
+            1..120,
+        ),
     ) {
         let clock = ManualClock::new(Timestamp::from_secs(1_000));
         // All of these divide a second.

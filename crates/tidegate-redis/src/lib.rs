@@ -1,0 +1,1 @@
+//! Limits that several machines share through one Redis.

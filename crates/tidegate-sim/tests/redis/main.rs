@@ -1,0 +1,3 @@
+//! What tidegate keeps in Redis, against real servers.
+
+mod server;

@@ -1,1 +1,5 @@
 //! Limits that several machines share through one Redis.
+
+mod call;
+
+pub use self::call::{Answer, Script, ScriptCall, Scripts, Unavailable};

@@ -89,6 +89,8 @@ mod on_change;
 #[cfg(feature = "std")]
 mod queue;
 #[cfg(feature = "std")]
+mod shared;
+#[cfg(feature = "std")]
 pub mod store;
 #[cfg(feature = "std")]
 mod sync;
@@ -108,6 +110,10 @@ pub use self::{
     limits::{Defined, Definition, Limits, LimitsError},
     on_change::OnChange,
     queue::{DEFAULT_QUEUE_LENGTH, Joined, Waiter, Waiting},
+    shared::{
+        LeaseScheme, SharedAnswers, SharedAsk, SharedFuture, SharedLimit, SharedStore, SharedTaken,
+        Sharing, Unavailable,
+    },
 };
 
 #[cfg(feature = "tokio")]

@@ -1,6 +1,7 @@
 //! A limit: a name, and what it holds requests to.
 
 mod meters;
+mod share;
 
 use alloc::string::String;
 use core::num::NonZeroU32;
@@ -260,6 +261,13 @@ impl Algorithm {
                 .map_or(Duration::MAX, |quota| of(&quota, false)),
             _ => Duration::MAX,
         }
+    }
+
+    /// What each of `nodes` (at least 1) may grant on its own, so that all of them together stay
+    /// within this limit: one part in so many of the rate, exactly, and of the burst or the
+    /// window's permits, rounded down. `None` where that is nothing, or the algorithm has no parts.
+    pub fn share_of(&self, nodes: u64) -> Option<Self> {
+        share::share_of(*self, nodes)
     }
 
     /// Whether permits have to come back.

@@ -1,7 +1,10 @@
-//! Waiting until a rate lets one through: blocking the thread, or as a future.
+//! Waiting for at most so long: until a rate lets one through, or in line for permits that have to
+//! come back; blocking the thread, or as a future.
 
+use core::future::Future;
 use core::time::Duration;
 
+use crate::clock::block_on_for;
 use crate::{Clock, Decision, Retry, Timestamp};
 
 /// One call that waits, and for how long at most.
@@ -59,21 +62,39 @@ pub(crate) fn acquire_within(
     }
 }
 
+/// Takes what is free `now`, or waits `in_line` for what has to come back, blocking the thread. Who
+/// has waited too long takes what is free then, or is told how things are then.
+pub(crate) fn acquire_in_line<P, F>(
+    now: impl Fn() -> (Decision, P),
+    in_line: impl FnOnce() -> F,
+    timeout: Duration,
+) -> (Decision, P)
+where
+    F: Future<Output = (Decision, P)> + Unpin,
+{
+    let at_once = now();
+    if !at_once.0.is_on_release() {
+        return at_once;
+    }
+    block_on_for(in_line(), timeout).unwrap_or_else(now)
+}
+
 #[cfg(feature = "tokio")]
-pub(crate) use self::in_tokio::acquire_async_within;
+pub(crate) use self::in_tokio::{acquire_async_within, acquire_in_line_async};
 
 #[cfg(feature = "tokio")]
 mod in_tokio {
-    use tokio::time::sleep;
+    use tokio::time::{sleep, timeout};
 
-    use super::{Attempt, Clock, Duration, Next};
-    use crate::enforce::{Enforce, Receipt};
+    use super::{Attempt, Clock, Duration, Future, Next};
+    use crate::enforce::{LimitRef, Receipt};
     use crate::key_hash::KeyHash;
     use crate::{Ask, Decision};
 
-    /// The same in a tokio runtime. Dropped while it waits, it gives back what it had reserved.
-    pub(crate) async fn acquire_async_within<C: Clock>(
-        limit: &dyn Enforce,
+    /// [`acquire_within`](super::acquire_within) in a tokio runtime, of a `limit` that is looked up
+    /// whenever it is asked. Dropped while it waits, it gives back what it had reserved.
+    pub(crate) async fn acquire_async_within<'a, C: Clock>(
+        limit: impl Fn() -> LimitRef<'a>,
         key: KeyHash,
         clock: &C,
         ask: Ask,
@@ -84,6 +105,7 @@ mod in_tokio {
         loop {
             let now = clock.now();
             let rest = attempt.rest(now);
+            let limit = limit();
             let (decision, receipt) = limit.check(key, now, &ask.within(rest));
             match Attempt::next(&decision, rest) {
                 Next::Over => return decision,
@@ -102,9 +124,24 @@ mod in_tokio {
         }
     }
 
+    /// [`acquire_in_line`](super::acquire_in_line) in a tokio runtime. Dropped while it waits, it
+    /// leaves the line.
+    pub(crate) async fn acquire_in_line_async<P, F>(
+        now: impl Fn() -> (Decision, P),
+        in_line: F,
+        longest: Duration,
+    ) -> (Decision, P)
+    where
+        F: Future<Output = (Decision, P)>,
+    {
+        // One that need not wait is answered at its first look.
+        let answer = timeout(longest, in_line).await;
+        answer.unwrap_or_else(|_too_late| now())
+    }
+
     /// What a caller has taken that does not go ahead yet.
     struct Reserved<'a, C: Clock> {
-        limit: &'a dyn Enforce,
+        limit: LimitRef<'a>,
         clock: &'a C,
         receipt: Option<Receipt>,
     }

@@ -5,12 +5,14 @@ mod one_gate;
 mod one_key;
 mod shard;
 mod state_cell;
+mod vacated;
 
 pub(crate) use self::keyed::TOGETHER;
 pub use self::keyed::{Drain, Drained, Era, Keyed, MAX_KEYS, Registered, StoreStats};
 pub(crate) use self::one_gate::OneGate;
 pub use self::one_key::OneKey;
 pub use self::state_cell::{AtomicCell, AtomicState, MutexCell, StateCell};
+pub use self::vacated::Vacated;
 
 #[cfg(all(test, loom))]
 mod loom_cells;

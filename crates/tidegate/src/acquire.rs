@@ -5,7 +5,9 @@ use core::future::Future;
 use core::time::Duration;
 
 use crate::clock::block_on_for;
-use crate::{Clock, Decision, Retry, Timestamp};
+use crate::enforce::LimitRef;
+use crate::key_hash::KeyHash;
+use crate::{Ask, Clock, Decision, Retry, Timestamp, Verdict};
 
 /// One call that waits, and for how long at most.
 #[derive(Clone, Copy, Debug)]
@@ -29,29 +31,44 @@ impl Attempt {
         self.timeout.saturating_sub(now.since(self.came))
     }
 
-    fn next(decision: &Decision, rest: Duration) -> Next {
+    /// `peek` says what would be answered to one that does not wait. The refusal of one that does
+    /// says when the same offer to wait will do: in less than `rest` perhaps, again and again,
+    /// where a limit that can reserve has refused it because the wait is longer.
+    fn next(decision: &Decision, rest: Duration, peek: impl FnOnce() -> Decision) -> Next {
         match decision.retry() {
             None if decision.delay().is_zero() => Next::Over,
             None => Next::GoesAhead(decision.delay()),
-            Some(Retry::After(wait)) if wait <= rest => Next::ComesAgain(wait),
+            Some(Retry::After(_)) => match peek().verdict {
+                Verdict::Denied {
+                    retry: Retry::After(wait),
+                } if wait <= rest => Next::ComesAgain(wait),
+                Verdict::Denied { .. } => Next::Over,
+                // Somebody has given back meanwhile.
+                Verdict::Allowed { .. } => Next::ComesAgain(Duration::ZERO),
+            },
             Some(_) => Next::Over,
         }
     }
 }
 
-/// Checks until it is allowed, sleeping what each answer says, for at most `timeout` in all.
-pub(crate) fn acquire_within(
+/// Checks until it is allowed, sleeping what each answer says, for at most `timeout` in all; of a
+/// `limit` that is looked up whenever it is asked.
+pub(crate) fn acquire_within<'a>(
+    limit: impl Fn() -> LimitRef<'a>,
+    key: KeyHash,
     clock: &impl Clock,
+    ask: Ask,
     timeout: Duration,
-    mut check: impl FnMut(Timestamp, Duration) -> Decision,
 ) -> Decision {
+    let at_once = ask.within(Duration::ZERO);
     let came = clock.now();
     let attempt = Attempt { came, timeout };
     loop {
         let now = clock.now();
         let rest = attempt.rest(now);
-        let decision = check(now, rest);
-        match Attempt::next(&decision, rest) {
+        let limit = limit();
+        let (decision, _keeps_it) = limit.check(key, now, &ask.within(rest));
+        match Attempt::next(&decision, rest, || limit.peek(key, now, &at_once)) {
             Next::Over => return decision,
             Next::GoesAhead(delay) => {
                 clock.sleep(delay);
@@ -91,8 +108,8 @@ mod in_tokio {
     use crate::key_hash::KeyHash;
     use crate::{Ask, Decision};
 
-    /// [`acquire_within`](super::acquire_within) in a tokio runtime, of a `limit` that is looked up
-    /// whenever it is asked. Dropped while it waits, it gives back what it had reserved.
+    /// [`acquire_within`](super::acquire_within) in a tokio runtime. Dropped while it waits, it
+    /// gives back what it had reserved.
     pub(crate) async fn acquire_async_within<'a, C: Clock>(
         limit: impl Fn() -> LimitRef<'a>,
         key: KeyHash,
@@ -100,6 +117,7 @@ mod in_tokio {
         ask: Ask,
         timeout: Duration,
     ) -> Decision {
+        let at_once = ask.within(Duration::ZERO);
         let came = clock.now();
         let attempt = Attempt { came, timeout };
         loop {
@@ -107,7 +125,7 @@ mod in_tokio {
             let rest = attempt.rest(now);
             let limit = limit();
             let (decision, receipt) = limit.check(key, now, &ask.within(rest));
-            match Attempt::next(&decision, rest) {
+            match Attempt::next(&decision, rest, || limit.peek(key, now, &at_once)) {
                 Next::Over => return decision,
                 Next::GoesAhead(delay) => {
                     let mut reserved = Reserved {

@@ -7,9 +7,7 @@ use core::time::Duration;
 use crate::acquire::acquire_async_within;
 use crate::acquire::acquire_within;
 use crate::check_all::{Answer, Asked};
-#[cfg(feature = "tokio")]
-use crate::enforce::LimitRef;
-use crate::enforce::{Enforcer, Receipt, changed, enforcers};
+use crate::enforce::{Enforcer, LimitRef, Receipt, changed, enforcers};
 use crate::key_hash::KeyHasher;
 use crate::on_change::OnChange;
 use crate::store::StoreStats;
@@ -198,10 +196,9 @@ impl<C: Clock> KeyedLimiter<C> {
         ask: impl Into<Ask>,
         timeout: Duration,
     ) -> Decision {
-        let (key, ask) = (self.hasher.hash(key), ask.into());
-        acquire_within(&self.clock, timeout, |now, rest| {
-            self.limit.check(key, now, &ask.within(rest)).0
-        })
+        let limit = || LimitRef::Borrowed(&*self.limit);
+        let key = self.hasher.hash(key);
+        acquire_within(limit, key, &self.clock, ask.into(), timeout)
     }
 
     /// Takes what is asked of a key as soon as it is allowed, waiting in a tokio runtime (with its

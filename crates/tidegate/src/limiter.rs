@@ -6,9 +6,7 @@ use core::time::Duration;
 use crate::acquire::acquire_async_within;
 use crate::acquire::acquire_within;
 use crate::check_all::Asked;
-#[cfg(feature = "tokio")]
-use crate::enforce::LimitRef;
-use crate::enforce::{Enforce, NO_KEY, Receipt, Single};
+use crate::enforce::{Enforce, LimitRef, NO_KEY, Receipt, Single};
 use crate::limit::{FromAlgorithm, first_meter};
 use crate::meter::TokenBucket;
 use crate::{Algorithm, Ask, Clock, Decision, QuotaError, SystemClock, Timestamp};
@@ -141,10 +139,8 @@ impl<C: Clock> Limiter<C> {
     /// Callers go in the order they came: what they wait for is taken when they come. Only with a
     /// two-window counter and Sentinel's warm-up, who wakes first goes first.
     pub fn acquire_within(&self, ask: impl Into<Ask>, timeout: Duration) -> Decision {
-        let ask = ask.into();
-        acquire_within(&self.clock, timeout, |now, rest| {
-            self.check_at(now, &ask.within(rest)).0
-        })
+        let limit = || LimitRef::Borrowed(self.enforce());
+        acquire_within(limit, NO_KEY, &self.clock, ask.into(), timeout)
     }
 
     /// Takes what is asked as soon as it is allowed, waiting in a tokio runtime (with its time

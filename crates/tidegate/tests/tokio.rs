@@ -86,6 +86,10 @@ async fn one_that_would_wait_too_long_is_refused_at_once_and_takes_nothing() {
     let refused = limiter.acquire_async_within(1, second).await;
     assert!(refused.is_denied());
     assert_eq!(clock.now(), START);
+    // Also where the wait is but little longer.
+    let nearly = Duration::from_millis(59_999);
+    assert!(limiter.acquire_async_within(1, nearly).await.is_denied());
+    assert_eq!(clock.now(), START);
     let never = limiter.acquire_async(2).await;
     assert!(never.is_denied() && never.retry_after().is_none());
     let in_time = limiter

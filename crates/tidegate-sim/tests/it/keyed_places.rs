@@ -24,6 +24,15 @@ fn limit(max: u64, max_keys: usize) -> KeyedConcurrencyLimiter {
     limit.hasher(KeyHasher::with_keys(1, 2))
 }
 
+/// Waits for what another thread is about to do.
+fn until(done: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !done() {
+        assert!(start.elapsed() < MINUTE, "it has not come to that");
+        std::thread::yield_now();
+    }
+}
+
 #[derive(Debug, Default)]
 struct Bell(AtomicBool);
 
@@ -199,9 +208,7 @@ fn a_thread_that_waits_for_a_key_goes_in_before_who_comes_later() {
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| limit.acquire("k", 2).1);
         // One place is free until it stands in line for two.
-        while limit.peek("k", 0).remaining > 0 {
-            std::thread::yield_now();
-        }
+        until(|| limit.peek("k", 0).remaining == 0);
         assert!(limit.try_acquire("k", 1).0.is_on_release());
         assert!(limit.try_acquire("other", 3).0.is_allowed(), "another line");
         drop(inside);
@@ -226,9 +233,7 @@ fn who_has_waited_too_long_is_asked_under_the_numbers_that_hold_then() {
             limit.acquire_within("k", 2, soon).1.is_some()
         });
         // One place is free until it stands in line for two.
-        while limit.peek("k", 0).remaining > 0 {
-            std::thread::yield_now();
-        }
+        until(|| limit.peek("k", 0).remaining == 0);
         // It would fit under the first number.
         limit.set_max(2).expect("valid");
         drop(first);

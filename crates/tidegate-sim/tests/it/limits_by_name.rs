@@ -162,7 +162,16 @@ fn places_by_name_have_lines_as_long_as_is_said_and_say_who_is_inside() {
     let never = limits.acquire_permit("l", "a", 1).expect("defined");
     assert!(never.0.is_denied() && never.1.is_none());
     let drained = limits.drained("l").expect("defined");
-    drop(inside);
+    // With more places, who waits goes in as soon as they are free.
+    limits.define("l", places(3)).expect("valid");
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| limits.acquire_permit("l", "a", 2).expect("defined").1);
+        while limits.peek("l", "a", 0).expect("defined").remaining > 0 {
+            std::thread::yield_now();
+        }
+        drop(inside);
+        assert!(waits.join().expect("no panic").is_some());
+    });
     assert_eq!(limits.drained_within("l", Duration::from_mins(1)), Ok(true));
     let waker = std::task::Waker::noop();
     let mut context = std::task::Context::from_waker(waker);

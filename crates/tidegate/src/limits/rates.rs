@@ -8,9 +8,7 @@ use super::{Entry, Limits, LimitsError};
 use crate::acquire::acquire_async_within;
 use crate::acquire::acquire_within;
 use crate::check_all::Answer;
-#[cfg(feature = "tokio")]
-use crate::enforce::LimitRef;
-use crate::enforce::Receipt;
+use crate::enforce::{LimitRef, Receipt};
 use crate::{Ask, Clock, Decision};
 
 impl<C: Clock> Limits<C> {
@@ -118,11 +116,9 @@ impl<C: Clock> Limits<C> {
         timeout: Duration,
     ) -> Result<Decision, LimitsError> {
         let rate = self.follow(name, Self::rate)?;
-        let (key, ask) = (self.hasher.hash(key), ask.into());
-        let decision = acquire_within(&self.clock, timeout, |now, rest| {
-            rate().limit.check(key, now, &ask.within(rest)).0
-        });
-        Ok(decision)
+        let rate = || LimitRef::Shared(rate().limit);
+        let key = self.hasher.hash(key);
+        Ok(acquire_within(rate, key, &self.clock, ask.into(), timeout))
     }
 
     /// Takes what is asked as soon as it is allowed, waiting in a tokio runtime (with its time

@@ -277,11 +277,7 @@ fn decide_shadow<'a>(met: &[Met<'a>], call: &Call<'_>, admission: &mut Admission
 impl<'a> Met<'a> {
     fn asked(&self, call: &Call<'_>) -> Asked<'a> {
         let ask = self.limit.ask(self.algorithm, call);
-        Asked {
-            limit: &**self.enforcer,
-            key: self.hash,
-            ask,
-        }
+        Asked::new(&**self.enforcer, self.hash, ask)
     }
 
     fn check(&self, call: &Call<'_>) -> (Decision, Option<Receipt>) {

@@ -1,5 +1,5 @@
 //! What tidegate keeps in Redis, against real servers.
 
-#![allow(clippy::unwrap_used, dead_code, reason = "tests, and what they share")]
+#![expect(clippy::unwrap_used, dead_code, reason = "tests, and what they share")]
 
 mod server;

@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn shares_add_up_to_no_more_than_the_whole() {
-        let window = Duration::from_secs(60);
+        let window = Duration::from_mins(1);
         let whole = Algorithm::TokenBucket(Quota::new(10, window).burst(7));
         let third = Quota::new(10, 3 * window).burst(2).initial(2);
         assert_eq!(whole.share_of(3), Some(Algorithm::TokenBucket(third)));

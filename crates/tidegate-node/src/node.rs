@@ -1,9 +1,10 @@
 //! A node: the policy in force, and its reload.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
-use tidegate::{Clock, KeyHasher, QuotaError, Timestamp};
+use tidegate::{Clock, KeyHasher, QuotaError, SharedStore, Timestamp};
 use tidegate_policy::Policy;
 
 use crate::snapshot::Snapshot;
@@ -14,6 +15,8 @@ pub struct Node {
     current: ArcSwap<Snapshot>,
     hasher: KeyHasher,
     clock: Arc<dyn Clock>,
+    /// Who keeps what nodes share.
+    store: Option<Arc<dyn SharedStore>>,
     /// Held through a reload: one at a time.
     status: Mutex<PolicyStatus>,
 }
@@ -47,13 +50,48 @@ pub struct ReloadFailure {
     pub reason: String,
 }
 
+/// Why a policy cannot be put in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// The numbers of a limit make none; policies that were loaded from a file have been checked
+    /// for that.
+    Quota(QuotaError),
+    /// A limit cannot be shared as it is to be.
+    Shared {
+        /// The limit's name.
+        limit: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl From<QuotaError> for PolicyError {
+    fn from(error: QuotaError) -> Self {
+        Self::Quota(error)
+    }
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Quota(error) => error.fmt(f),
+            Self::Shared { limit, reason } => {
+                write!(f, "the limit `{limit}` cannot be shared: {reason}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
 impl Node {
-    /// A node of this policy, on this clock.
+    /// A node of this policy, on this clock, that is alone: it decides on limits that nodes share
+    /// as if there were no others.
     ///
     /// # Errors
-    /// [`QuotaError`] where a limit of the policy is none; policies that were loaded from a file
-    /// have been checked for that.
-    pub fn new(policy: Policy, clock: Arc<dyn Clock>) -> Result<Arc<Self>, QuotaError> {
+    /// [`PolicyError`] where the policy cannot be put in force.
+    pub fn new(policy: Policy, clock: Arc<dyn Clock>) -> Result<Arc<Self>, PolicyError> {
         Self::with_hasher(policy, clock, KeyHasher::random())
     }
 
@@ -65,8 +103,30 @@ impl Node {
         policy: Policy,
         clock: Arc<dyn Clock>,
         hasher: KeyHasher,
-    ) -> Result<Arc<Self>, QuotaError> {
-        let first = Snapshot::new(policy, hasher.clone(), Arc::clone(&clock), None)?;
+    ) -> Result<Arc<Self>, PolicyError> {
+        Self::start(policy, clock, hasher, None)
+    }
+
+    /// A node among others: `store` keeps what they share.
+    ///
+    /// # Errors
+    /// As [`Node::new`].
+    pub fn with_store(
+        policy: Policy,
+        clock: Arc<dyn Clock>,
+        store: Arc<dyn SharedStore>,
+    ) -> Result<Arc<Self>, PolicyError> {
+        Self::start(policy, clock, KeyHasher::random(), Some(store))
+    }
+
+    fn start(
+        policy: Policy,
+        clock: Arc<dyn Clock>,
+        hasher: KeyHasher,
+        store: Option<Arc<dyn SharedStore>>,
+    ) -> Result<Arc<Self>, PolicyError> {
+        let (its_hasher, its_clock) = (hasher.clone(), Arc::clone(&clock));
+        let first = Snapshot::new(policy, its_hasher, its_clock, None, store.as_ref())?;
         let status = PolicyStatus {
             revision: 1,
             loaded_at: clock.now(),
@@ -76,6 +136,7 @@ impl Node {
             current: ArcSwap::from_pointee(first),
             hasher,
             clock,
+            store,
             status: Mutex::new(status),
         }))
     }
@@ -100,12 +161,13 @@ impl Node {
     /// numbers hold at once. Decisions go on meanwhile.
     ///
     /// # Errors
-    /// [`QuotaError`] where a limit of the policy is none: the old policy stays then.
-    pub fn reload(&self, policy: Policy) -> Result<u64, QuotaError> {
+    /// [`PolicyError`] where it cannot be put in force: the old policy stays then.
+    pub fn reload(&self, policy: Policy) -> Result<u64, PolicyError> {
         let mut status = self.lock_status();
         let old = self.current.load_full();
         let clock = Arc::clone(&self.clock);
-        let new = Snapshot::new(policy, self.hasher.clone(), clock, Some(&old))?;
+        let (hasher, store) = (self.hasher.clone(), self.store.as_ref());
+        let new = Snapshot::new(policy, hasher, clock, Some(&old), store)?;
         let new = Arc::new(new);
         self.current.store(Arc::clone(&new));
         let now = self.clock.now();

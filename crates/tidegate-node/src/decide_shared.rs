@@ -13,16 +13,13 @@ use tidegate::{SharedAnswers, SharedAsk, SharedTaken, Timestamp};
 use crate::admission::{Admission, Applied};
 use crate::call::Call;
 use crate::counts::Outcome;
-use crate::decide::{Meeting, Met, MetShared, Turn};
+use crate::decide::Turn;
+use crate::meeting::{Meeting, Met, MetShared};
 use crate::shared_call::{Pending, SharedCall, SharedTurn};
 use crate::shared_limit::Instead;
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    #[expect(
-        clippy::result_large_err,
-        reason = "waiting is no rare case to be boxed"
-    )]
     pub(crate) fn decide_shared<'a>(
         &'a self,
         met: &mut Meeting<'a>,
@@ -46,10 +43,6 @@ impl Snapshot {
     }
 
     /// Whom this node's limits refuse, nobody else is asked about.
-    #[expect(
-        clippy::result_large_err,
-        reason = "waiting is no rare case to be boxed"
-    )]
     fn ask_others<'a>(
         &'a self,
         met: &Meeting<'a>,
@@ -70,12 +63,12 @@ impl Snapshot {
             let mut all = met.shared.iter().chain(&met.shared_shadow);
             if let Some(first) = all.next() {
                 let store = Arc::clone(&first.shared.store);
-                return Err(Pending::Shared(SharedCall {
+                return Err(Pending::Shared(Box::new(SharedCall {
                     store,
                     enforced,
                     shadow,
                     turn,
-                }));
+                })));
             }
         }
         let is_last = matches!(turn, Turn::Last);
@@ -85,10 +78,6 @@ impl Snapshot {
         Ok(self.settle(met, call, admission))
     }
 
-    #[expect(
-        clippy::result_large_err,
-        reason = "waiting is no rare case to be boxed"
-    )]
     fn decide_with_answers<'a>(
         &'a self,
         met: &mut Meeting<'a>,

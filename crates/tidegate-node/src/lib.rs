@@ -24,6 +24,7 @@ mod decide_shared;
 mod enforced_limit;
 mod in_line;
 mod key_bytes;
+mod meeting;
 mod metrics;
 mod node;
 mod overrides;

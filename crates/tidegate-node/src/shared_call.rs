@@ -19,7 +19,7 @@ pub enum Pending {
     /// For a place of a concurrency limit.
     InLine(InLine),
     /// For what nodes share.
-    Shared(SharedCall),
+    Shared(Box<SharedCall>),
 }
 
 impl Pending {

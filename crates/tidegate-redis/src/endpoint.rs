@@ -10,20 +10,28 @@ use std::time::Duration;
 
 use tidegate::{Clock, SystemClock, Timestamp};
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
 
+use self::cluster::Cluster;
+use self::sentinel::Sentinels;
 use self::server::{Server, Source};
 use self::text::Texts;
 use crate::config::Topology;
 use crate::fault::Fault;
-use crate::health::{Counting, Health, State};
-use crate::{Answer, ConfigError, EndpointConfig, Script, ScriptCall, Scripts};
+use crate::health::{Counting, Health};
+use crate::{Answer, ConfigError, EndpointConfig, Script, ScriptCall, Scripts, Tls};
 
+mod cluster;
 mod connect;
 mod line;
 mod metered;
+mod sentinel;
 mod server;
+mod slot;
 mod text;
+mod tls;
 
 /// Carries script calls to Redis.
 ///
@@ -39,18 +47,36 @@ mod text;
 /// A call whose future is dropped may have run, or may yet run. Its answer is dropped when it
 /// comes, and never taken for another call's.
 pub struct Endpoint {
-    server: Server,
+    route: Route,
     shared: Arc<Shared>,
 }
 
-/// What all servers of an endpoint share.
+/// Who has a call's keys.
 #[derive(Debug)]
+enum Route {
+    One(Server),
+    Cluster(Cluster),
+}
+
+/// What all servers of an endpoint share.
 struct Shared {
     config: EndpointConfig,
+    tls: Option<TlsConnector>,
+    sentinel_tls: Option<TlsConnector>,
+    /// A server is asked no more, or says that another has what it had.
+    changed: Notify,
     texts: Texts,
     counts: Counting,
     clock: SystemClock,
     runtime: Handle,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Shared {
@@ -73,30 +99,49 @@ impl Endpoint {
         config.validate()?;
         let runtime = Handle::try_current()
             .map_err(|_| ConfigError::new("connections to Redis need a Tokio runtime"))?;
-        let source = match &config.topology {
-            Topology::Single(address) => Source::Fixed(address.clone()),
-            _ => return Err(ConfigError::new("not yet")),
-        };
+        let sentinels_use_tls = matches!(config.topology, Topology::Sentinel { tls: true, .. });
+        let default = Tls::default();
+        let sentinel_tls = sentinels_use_tls.then(|| config.tls.as_ref().unwrap_or(&default));
         let shared = Arc::new(Shared {
+            tls: config.tls.as_ref().map(tls::connector).transpose()?,
+            sentinel_tls: sentinel_tls.map(tls::connector).transpose()?,
+            changed: Notify::new(),
             texts: Texts::new(scripts),
             counts: Counting::default(),
             clock: SystemClock::new(),
             runtime,
             config,
         });
-        let server = Server::start(source, Arc::clone(&shared));
-        Ok(Self { server, shared })
+        let one = |source| Route::One(Server::start(source, Arc::clone(&shared)));
+        let route = match &shared.config.topology {
+            Topology::Single(address) => one(Source::Fixed(address.clone())),
+            Topology::Sentinel {
+                primary,
+                sentinels,
+                login,
+                ..
+            } => one(Source::Sentinels(Sentinels::new(primary, sentinels, login))),
+            Topology::Cluster { seeds } => {
+                Route::Cluster(Cluster::start(seeds, Arc::clone(&shared)))
+            }
+        };
+        Ok(Self { route, shared })
     }
 
     /// How it is now.
     pub fn health(&self) -> Health {
-        let servers = vec![self.server.health()];
+        let (state, servers) = match &self.route {
+            Route::One(server) => {
+                let server = server.health();
+                (server.state.clone(), vec![server])
+            }
+            Route::Cluster(cluster) => cluster.health(),
+        };
+        let counts = self.shared.counts.read();
         Health {
-            state: servers
-                .first()
-                .map_or(State::Up, |server| server.state.clone()),
+            state,
             servers,
-            counts: self.shared.counts.read(),
+            counts,
         }
     }
 
@@ -109,7 +154,10 @@ impl Endpoint {
             at: Instant::now() + budget,
             budget,
         };
-        self.server.call(call, deadline).await
+        match &self.route {
+            Route::One(server) => server.call(call, false, deadline).await,
+            Route::Cluster(cluster) => cluster.call(call, deadline).await,
+        }
     }
 }
 

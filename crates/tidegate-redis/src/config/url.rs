@@ -22,6 +22,15 @@ impl Address {
         let host = host.into();
         Self { host, port }
     }
+
+    /// With another's host, if this one is not known: a server that does not know its own name
+    /// says none, or `?`.
+    pub(crate) fn or_host_of(mut self, other: &Self) -> Self {
+        if self.host.is_empty() || self.host == "?" {
+            self.host.clone_from(&other.host);
+        }
+        self
+    }
 }
 
 impl fmt::Display for Address {

@@ -1,13 +1,15 @@
-//! Opens a connection: the socket, who we are, which database, and the scripts.
+//! Opens a connection: the socket, TLS, who we are, which database, and the scripts.
 
 use std::io;
 use std::sync::Arc;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Pipeline, RedisConnectionInfo, Value};
+use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisConnectionInfo, Value, cmd};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::Shared;
 use super::line::Line;
@@ -15,7 +17,7 @@ use super::metered::{Meter, Metered};
 use crate::fault::Fault;
 use crate::{Address, Login};
 
-/// Opens a connection to a server for calls. `ended` is told when it is lost.
+/// Opens a connection for calls. `ended` is told when it is lost.
 pub(super) async fn for_calls(
     shared: &Shared,
     address: &Address,
@@ -32,28 +34,68 @@ pub(super) async fn for_calls(
     for text in shared.texts.all() {
         setup.may("SCRIPT", &[b"LOAD", text.script.text.as_bytes()]);
     }
-    let line = dial(shared, address, config.max_in_flight, ended).await?;
+    let line = dial(
+        shared,
+        address,
+        shared.tls.as_ref(),
+        config.max_in_flight,
+        ended,
+    )
+    .await?;
     setup.run(&line).await?;
     Ok(line)
 }
 
-/// Opens the socket.
+/// That a server is a primary; or that it does not say so because the user may not know.
+pub(super) async fn must_be_primary(line: &Line) -> Result<(), String> {
+    match line.send(&cmd("ROLE")).await.map_err(|fault| fault.why())? {
+        Value::ServerError(error) if error.code() == "NOPERM" => Ok(()),
+        Value::ServerError(error) => Err(Fault::of(&error).why()),
+        Value::Array(role) if role.first() == Some(&Value::BulkString(b"master".to_vec())) => {
+            Ok(())
+        }
+        _ => Err("Sentinel names a server that is no primary (yet)".to_owned()),
+    }
+}
+
+/// Asks one question on a connection of its own.
+pub(super) async fn question(
+    shared: &Shared,
+    address: &Address,
+    login: &Login,
+    tls: Option<&TlsConnector>,
+    question: &Cmd,
+) -> Result<Value, String> {
+    let nobody = Arc::new(Notify::new());
+    let line = dial(shared, address, tls, 1, &nobody).await?;
+    Setup::new(login).run(&line).await?;
+    match line.send(question).await {
+        Ok(Value::ServerError(error)) => Err(Fault::of(&error).why()),
+        Ok(answer) => Ok(answer),
+        Err(fault) => Err(fault.why()),
+    }
+}
+
+/// Opens the socket, and TLS on it.
 async fn dial(
     shared: &Shared,
     address: &Address,
+    tls: Option<&TlsConnector>,
     buffer: usize,
     ended: &Arc<Notify>,
 ) -> Result<Line, String> {
+    let cannot = |error: io::Error| format!("cannot connect to {address}: {error}");
     let stream = TcpStream::connect((address.host.as_str(), address.port)).await;
-    let stream = stream.map_err(|error| cannot_connect(address, &error))?;
-    stream
-        .set_nodelay(true)
-        .map_err(|error| cannot_connect(address, &error))?;
+    let stream = stream.map_err(cannot)?;
+    stream.set_nodelay(true).map_err(cannot)?;
+    let Some(tls) = tls else {
+        return speak(shared, stream, buffer, ended).await;
+    };
+    let name = ServerName::try_from(address.host.clone());
+    let name = name.map_err(|error| format!("TLS with {address}: {error}"))?;
+    let stream = tls.connect(name, stream).await;
+    let stream = stream.map_err(|error| format!("TLS with {address}: {error}"))?;
     speak(shared, stream, buffer, ended).await
-}
-
-fn cannot_connect(address: &Address, error: &io::Error) -> String {
-    format!("cannot connect to {address}: {error}")
 }
 
 /// Makes a stream a connection that calls can share.
@@ -118,6 +160,9 @@ impl Setup {
     }
 
     async fn run(self, line: &Line) -> Result<(), String> {
+        if self.needed.is_empty() {
+            return Ok(());
+        }
         let answers = line
             .send_all(&self.commands)
             .await

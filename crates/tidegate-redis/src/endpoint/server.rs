@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use redis::{Cmd, cmd};
+use redis::{Cmd, Pipeline, Value, cmd};
 use tidegate::Timestamp;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout, timeout_at};
 
 use super::line::Line;
+use super::sentinel::Sentinels;
 use super::{Deadline, Shared, connect};
 use crate::backoff::random;
 use crate::breaker::{Breaker, Outcome, Pass, Phase};
@@ -21,13 +22,17 @@ use crate::{Address, ScriptCall};
 /// Where the server is.
 #[derive(Debug)]
 pub(super) enum Source {
+    /// There.
     Fixed(Address),
+    /// Where Sentinels say.
+    Sentinels(Sentinels),
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed(address) => address.fmt(f),
+            Self::Sentinels(sentinels) => f.write_str(&sentinels.primary),
         }
     }
 }
@@ -96,10 +101,23 @@ impl Server {
         ServerHealth { server, state }
     }
 
-    /// Calls a script here, once.
+    pub(super) fn is_up(&self) -> bool {
+        self.inner.guarded().down.is_none()
+    }
+
+    /// Where it is, if that is fixed.
+    pub(super) fn address(&self) -> Option<&Address> {
+        match &self.inner.source {
+            Source::Fixed(address) => Some(address),
+            Source::Sentinels(_) => None,
+        }
+    }
+
+    /// Calls a script here, once; with `asking`, although its slot is another server's still.
     pub(super) async fn call(
         &self,
         call: &ScriptCall,
+        asking: bool,
         deadline: Deadline,
     ) -> Result<Vec<i64>, Fault> {
         let inner = &*self.inner;
@@ -107,7 +125,14 @@ impl Server {
         let Ok(_place) = inner.places.try_acquire() else {
             return Err(Fault::Full(inner.shared.config.max_in_flight));
         };
-        let answer = timeout_at(deadline.at, inner.run(&line, call)).await;
+        let running = async {
+            if asking {
+                inner.ask(&line, call).await
+            } else {
+                inner.run(&line, call).await
+            }
+        };
+        let answer = timeout_at(deadline.at, running).await;
         let answer = answer.unwrap_or(Err(Fault::TimedOut(deadline.budget)));
         ticket.record(&answer);
         answer
@@ -153,6 +178,17 @@ impl Inner {
         integers(line.send(&eval("EVAL", text, call)).await?)
     }
 
+    /// `ASKING` holds for the next command only: both go in one piece. The text is sent along,
+    /// since this server has seen none of the slot's calls yet.
+    async fn ask(&self, line: &Line, call: &ScriptCall) -> Result<Vec<i64>, Fault> {
+        let mut commands = Pipeline::new();
+        commands.cmd("ASKING");
+        commands.add_command(eval("EVAL", call.script.text.as_bytes(), call));
+        let answers = line.send_all(&commands).await?;
+        let last = answers.into_iter().next_back().unwrap_or(Value::Nil);
+        integers(last)
+    }
+
     /// Does something to the breaker, and tells the world what changed by it.
     fn change<T>(&self, change: impl FnOnce(&mut Breaker) -> T, why: impl FnOnce() -> String) -> T {
         let mut guarded = self.guarded();
@@ -170,6 +206,7 @@ impl Inner {
             }
             if before.is_none() {
                 self.opened.notify_one();
+                self.shared.changed.notify_one();
             }
         } else if guarded.breaker.phase() == Phase::Closed
             && let Some((since, _)) = guarded.down.take()
@@ -180,18 +217,40 @@ impl Inner {
         result
     }
 
-    /// All connections, and what is told when one of them ends; or none, and why.
-    async fn connect(&self) -> Result<(Vec<Arc<Line>>, Arc<Notify>), String> {
-        let Source::Fixed(address) = &self.source;
+    /// Finds the server, and connects to it.
+    async fn connect(&self) -> Result<Connected, String> {
+        let (address, is_known_primary) = match &self.source {
+            Source::Fixed(address) => (address.clone(), true),
+            Source::Sentinels(sentinels) => (sentinels.resolve(&self.shared).await?, false),
+        };
+        let limit = self.shared.config.connect_timeout;
+        let connected = timeout(limit, self.connect_to(&address, is_known_primary)).await;
+        connected.unwrap_or_else(|_| Err(format!("{address} has not answered within {limit:?}")))
+    }
+
+    async fn connect_to(
+        &self,
+        address: &Address,
+        is_known_primary: bool,
+    ) -> Result<Connected, String> {
         let ended = Arc::new(Notify::new());
         let mut lines = Vec::new();
         for _ in 0..self.shared.config.connections {
             let line = connect::for_calls(&self.shared, address, &ended).await?;
+            if !is_known_primary {
+                connect::must_be_primary(&line).await?;
+            }
             self.shared.counts.connects.add();
             lines.push(Arc::new(line));
         }
-        Ok((lines, ended))
+        Ok(Connected { lines, ended })
     }
+}
+
+/// All connections, and what is told when one of them ends.
+struct Connected {
+    lines: Vec<Arc<Line>>,
+    ended: Arc<Notify>,
 }
 
 /// Keeps a server's connections: opens them, and opens them anew when one is lost or the breaker
@@ -203,20 +262,15 @@ async fn keep(server: Arc<Inner>) {
         let due = server.guarded().breaker.probe_at();
         if let Some(due) = due {
             sleep(due.since(shared.now())).await;
-            let connected = timeout(shared.config.connect_timeout, server.connect()).await;
-            let connected = connected.unwrap_or_else(|_| {
-                let limit = shared.config.connect_timeout;
-                Err(format!("{} has not answered within {limit:?}", server.name))
-            });
-            match connected {
+            match server.connect().await {
                 Err(why) => {
                     shared.counts.failed_connects.add();
                     let now = shared.now();
                     server.change(|breaker| breaker.probe_failed(now, random()), || why);
                 }
-                Ok((lines, their_end)) => {
-                    ended = their_end;
-                    server.guarded().lines = lines;
+                Ok(connected) => {
+                    ended = connected.ended;
+                    server.guarded().lines = connected.lines;
                     let now = shared.now();
                     server.change(|breaker| breaker.probe_passed(now), String::new);
                 }

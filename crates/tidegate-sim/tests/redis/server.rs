@@ -28,12 +28,16 @@ impl RedisServer {
 
     /// With further lines of a configuration, as arguments (`--name value`).
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
+        Self::start_at(free_address(), arguments)
+    }
+
+    /// At an address of the test's choice.
+    pub(crate) fn start_at(address: SocketAddr, arguments: &[&str]) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = format!("tidegate-redis-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
         fs::create_dir_all(&folder).unwrap();
-        let address = free_address();
         let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
         let child = spawn(address, &folder, &arguments);
         let server = Self {
@@ -48,6 +52,11 @@ impl RedisServer {
 
     pub(crate) fn url(&self) -> String {
         format!("redis://{}/", self.address)
+    }
+
+    /// Sends a command by `redis-cli`, and answers with what it prints.
+    pub(crate) fn command(&self, command: &[&str]) -> String {
+        redis_cli(self.address, command)
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -104,6 +113,18 @@ fn spawn(address: SocketAddr, folder: &std::path::Path, arguments: &[String]) ->
         .stderr(Stdio::null())
         .spawn()
         .expect("redis-server is installed (`cargo xtask setup`)")
+}
+
+pub(crate) fn redis_cli(address: SocketAddr, command: &[&str]) -> String {
+    let output = Command::new("redis-cli")
+        .args(["-e", "-h", "127.0.0.1", "-p", &address.port().to_string()])
+        .args(command)
+        .stdin(Stdio::null())
+        .output()
+        .expect("redis-cli is installed (`cargo xtask setup`)");
+    let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    assert!(output.status.success(), "{command:?}: {printed}");
+    printed
 }
 
 fn answers(address: SocketAddr) -> bool {

@@ -21,7 +21,7 @@ const MOST_LOGGED: u64 = 1 << 16;
 pub struct Numbers {
     /// Which of the script's kinds.
     pub kind: Kind,
-    /// See `exact.lua`: what these mean depends on the kind.
+    /// See `lua/head.lua`: what these mean depends on the kind.
     pub a: u64,
     /// The same.
     pub b: u64,
@@ -31,7 +31,7 @@ pub struct Numbers {
     pub most: u64,
     /// What a new key has in use, in permits.
     pub first: u64,
-    /// See `exact.lua`.
+    /// See `lua/head.lua`.
     pub y: u64,
 }
 
@@ -139,6 +139,12 @@ impl Numbers {
             Algorithm::WindowFromFirst { permits, window } => fixed(permits, window, true, 0),
             Algorithm::CalendarWindow { permits, unit } => calendar(permits, unit),
             Algorithm::SlidingCounter { permits, window } => counter(permits, window),
+            Algorithm::SlidingLog { permits, window } => log(permits, window),
+            Algorithm::SlidingWindow {
+                permits,
+                window,
+                parts,
+            } => parted(permits, window, parts.get()),
             Algorithm::RedisCell { .. } => Err(NotShared::Local("redis-cell's CL.THROTTLE")),
             Algorithm::Nginx { .. } => Err(NotShared::Local("nginx's limit_req")),
             Algorithm::SentinelWarmUp { .. } => Err(NotShared::Local("Sentinel's warm-up")),
@@ -276,6 +282,43 @@ fn counter(permits: u64, window: Duration) -> Result<Numbers, NotShared> {
             most: permits,
             first: 0,
             y: 0,
+        })
+    })
+}
+
+fn log(permits: u64, window: Duration) -> Result<Numbers, NotShared> {
+    if permits > MOST_LOGGED {
+        return Err(NotShared::LogTooLong(permits));
+    }
+    // Times are only added here: microseconds always do.
+    let micros = window.as_micros();
+    if micros * 1_000 != window.as_nanos() {
+        return Err(NotShared::Ticks(window));
+    }
+    Ok(Numbers {
+        kind: Kind::Log,
+        a: within_most(micros).ok_or(NotShared::TooLarge)?,
+        b: 0,
+        tick: 1,
+        most: permits,
+        first: 0,
+        y: 1,
+    })
+}
+
+/// Entries have their times in microseconds, whatever the ticks are in which parts are counted.
+fn parted(permits: u64, window: Duration, parts: u32) -> Result<Numbers, NotShared> {
+    finest_of(window, |tick, window| {
+        within_most(window * u128::from(parts))?;
+        let is_fine_enough = u128::from(parts) <= window;
+        is_fine_enough.then_some(Numbers {
+            kind: Kind::Log,
+            a: within_most(window)?,
+            b: parts.into(),
+            tick: 1,
+            most: permits,
+            first: 0,
+            y: tick,
         })
     })
 }

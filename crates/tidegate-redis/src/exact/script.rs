@@ -10,7 +10,17 @@ use crate::call::{Script, ScriptCall, Unavailable};
 /// The script of exact mode.
 pub static EXACT: Script = Script {
     name: "exact",
-    text: include_str!("exact.lua"),
+    // One script, in the order in which its parts use each other.
+    text: concat!(
+        include_str!("lua/head.lua"),
+        include_str!("lua/bucket.lua"),
+        include_str!("lua/interval.lua"),
+        include_str!("lua/fixed_window.lua"),
+        include_str!("lua/sliding_counter.lua"),
+        include_str!("lua/text_state.lua"),
+        include_str!("lua/log.lua"),
+        include_str!("lua/decide.lua"),
+    ),
 };
 
 /// The longest that a caller can offer to wait, in microseconds (71 years).

@@ -5,10 +5,14 @@ mod breaker;
 mod call;
 mod config;
 mod endpoint;
+pub mod exact;
 mod fault;
 mod health;
+mod key;
 
 pub use self::call::{Answer, Script, ScriptCall, Scripts, Unavailable};
 pub use self::config::{Address, ConfigError, EndpointConfig, Login, Tls, Topology};
 pub use self::endpoint::Endpoint;
+pub use self::exact::{Exact, ExactLimiter, NotShared};
 pub use self::health::{Counts, Health, ServerHealth, State};
+pub use self::key::{MAX_KEY_BYTES, Subject};

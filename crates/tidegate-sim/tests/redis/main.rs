@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, dead_code, reason = "tests, and what they share")]
 
 mod endpoint;
+mod exact;
 mod server;

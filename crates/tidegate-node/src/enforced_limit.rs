@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tidegate::store::StoreStats;
 use tidegate::{Algorithm, Ask, Decision, Enforcer, QuotaError, Retry, Timestamp, Verdict};
-use tidegate::{KeyHash, KeyHasher, SharedStore, StoreId};
+use tidegate::{KeyHash, KeyHasher, StoreId};
 use tidegate_policy::{KeyPart, LimitRule, OnMissing};
 
 use crate::call::Call;
 use crate::counts::Counts;
 use crate::key_bytes::KeyBytes;
-use crate::node::PolicyError;
+use crate::node::{Others, PolicyError};
 use crate::overrides::Overrides;
 use crate::shared_limit::Shared;
 
@@ -52,20 +52,18 @@ impl EnforcedLimit {
     /// # Errors
     /// [`PolicyError`] where the numbers make no limit, an override is of another kind, or nodes
     /// cannot share it.
-    pub(crate) fn validate(
-        rule: &LimitRule,
-        store: Option<&Arc<dyn SharedStore>>,
-    ) -> Result<(), PolicyError> {
+    pub(crate) fn validate(rule: &LimitRule, others: &Others) -> Result<(), PolicyError> {
         // A store without keys costs next to nothing.
         tidegate::enforcers(&algorithms(rule), 1)?;
-        if let (Some(shared), Some(store)) = (rule.shared, store) {
-            let validated = Shared::validate(rule, shared, &**store);
-            validated.map_err(|reason| PolicyError::Shared {
-                limit: rule.limit.name().to_owned(),
-                reason,
-            })?;
-        }
-        Ok(())
+        let validated = match (rule.shared, others) {
+            (None, _) | (_, Others::Simulated) => Ok(()),
+            (Some(shared), Others::Store(store)) => Shared::validate(rule, shared, &**store),
+            (Some(_), Others::None) => Err("this node has no Redis".to_owned()),
+        };
+        validated.map_err(|reason| PolicyError::Shared {
+            limit: rule.limit.name().to_owned(),
+            reason,
+        })
     }
 
     /// The limit of `rule` from `now` on; with the states of `old` where that counted by the same
@@ -77,7 +75,7 @@ impl EnforcedLimit {
         rule: &LimitRule,
         ipv6_prefix: u8,
         old: Option<&Self>,
-        store: Option<&Arc<dyn SharedStore>>,
+        others: &Others,
         now: Timestamp,
     ) -> Result<Self, QuotaError> {
         let algorithms = algorithms(rule);
@@ -94,8 +92,12 @@ impl EnforcedLimit {
             overrides: Overrides::new(&rule.overrides),
             enforcers,
             counts: old.map(|old| Arc::clone(&old.counts)).unwrap_or_default(),
-            shared: (rule.shared.zip(store))
-                .map(|(shared, store)| Shared::new(rule, shared, Arc::clone(store))),
+            shared: match (rule.shared, others) {
+                (Some(shared), Others::Store(store)) => {
+                    Some(Shared::new(rule, shared, Arc::clone(store)))
+                }
+                _ => None,
+            },
         })
     }
 

@@ -15,8 +15,7 @@ pub struct Node {
     current: ArcSwap<Snapshot>,
     hasher: KeyHasher,
     clock: Arc<dyn Clock>,
-    /// Who keeps what nodes share.
-    store: Option<Arc<dyn SharedStore>>,
+    others: Others,
     /// Held through a reload: one at a time.
     status: Mutex<PolicyStatus>,
 }
@@ -50,6 +49,17 @@ pub struct ReloadFailure {
     pub reason: String,
 }
 
+/// What there is of other nodes.
+#[derive(Clone, Debug)]
+pub(crate) enum Others {
+    /// Nothing: limits that nodes share cannot be had.
+    None,
+    /// Nothing, and such limits are decided on as if there were no others.
+    Simulated,
+    /// Who keeps what nodes share.
+    Store(Arc<dyn SharedStore>),
+}
+
 /// Why a policy cannot be put in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -64,6 +74,8 @@ pub enum PolicyError {
         /// What is wrong.
         reason: String,
     },
+    /// It names another Redis than the node has.
+    OtherRedis,
 }
 
 impl From<QuotaError> for PolicyError {
@@ -79,6 +91,7 @@ impl fmt::Display for PolicyError {
             Self::Shared { limit, reason } => {
                 write!(f, "the limit `{limit}` cannot be shared: {reason}")
             }
+            Self::OtherRedis => f.write_str("what `redis` says changes with a restart only"),
         }
     }
 }
@@ -86,16 +99,16 @@ impl fmt::Display for PolicyError {
 impl std::error::Error for PolicyError {}
 
 impl Node {
-    /// A node of this policy, on this clock, that is alone: it decides on limits that nodes share
-    /// as if there were no others.
+    /// A node of this policy, on this clock, that is alone: it has no limits that nodes share.
     ///
     /// # Errors
     /// [`PolicyError`] where the policy cannot be put in force.
     pub fn new(policy: Policy, clock: Arc<dyn Clock>) -> Result<Arc<Self>, PolicyError> {
-        Self::with_hasher(policy, clock, KeyHasher::random())
+        Self::start(policy, clock, KeyHasher::random(), Others::None)
     }
 
-    /// The same with a hasher of the caller's, for simulations that have to repeat themselves.
+    /// A node with a hasher of the caller's, for simulations that have to repeat themselves. It
+    /// decides on limits that nodes share as if there were no others.
     ///
     /// # Errors
     /// As [`Node::new`].
@@ -104,7 +117,7 @@ impl Node {
         clock: Arc<dyn Clock>,
         hasher: KeyHasher,
     ) -> Result<Arc<Self>, PolicyError> {
-        Self::start(policy, clock, hasher, None)
+        Self::start(policy, clock, hasher, Others::Simulated)
     }
 
     /// A node among others: `store` keeps what they share.
@@ -116,17 +129,17 @@ impl Node {
         clock: Arc<dyn Clock>,
         store: Arc<dyn SharedStore>,
     ) -> Result<Arc<Self>, PolicyError> {
-        Self::start(policy, clock, KeyHasher::random(), Some(store))
+        Self::start(policy, clock, KeyHasher::random(), Others::Store(store))
     }
 
     fn start(
         policy: Policy,
         clock: Arc<dyn Clock>,
         hasher: KeyHasher,
-        store: Option<Arc<dyn SharedStore>>,
+        others: Others,
     ) -> Result<Arc<Self>, PolicyError> {
         let (its_hasher, its_clock) = (hasher.clone(), Arc::clone(&clock));
-        let first = Snapshot::new(policy, its_hasher, its_clock, None, store.as_ref())?;
+        let first = Snapshot::new(policy, its_hasher, its_clock, None, &others)?;
         let status = PolicyStatus {
             revision: 1,
             loaded_at: clock.now(),
@@ -136,7 +149,7 @@ impl Node {
             current: ArcSwap::from_pointee(first),
             hasher,
             clock,
-            store,
+            others,
             status: Mutex::new(status),
         }))
     }
@@ -166,8 +179,11 @@ impl Node {
         let mut status = self.lock_status();
         let old = self.current.load_full();
         let clock = Arc::clone(&self.clock);
-        let (hasher, store) = (self.hasher.clone(), self.store.as_ref());
-        let new = Snapshot::new(policy, hasher, clock, Some(&old), store)?;
+        if policy.redis != old.policy().redis {
+            return Err(PolicyError::OtherRedis);
+        }
+        let hasher = self.hasher.clone();
+        let new = Snapshot::new(policy, hasher, clock, Some(&old), &self.others)?;
         let new = Arc::new(new);
         self.current.store(Arc::clone(&new));
         let now = self.clock.now();

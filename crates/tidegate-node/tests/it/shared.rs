@@ -14,7 +14,7 @@ use tidegate::{
     Timestamp, Unavailable, check_all_with_receipts,
 };
 use tidegate_node::{Admission, Call, Node, Outcome, Pending, PolicyError, Snapshot, Timer, Turn};
-use tidegate_policy::{LimitRule, OnUnavailable, SharedRule};
+use tidegate_policy::{LimitRule, OnUnavailable, RedisSettings, RedisTopology, SharedRule};
 
 use crate::request::{Sent, bucket, policy, rule, user};
 
@@ -424,8 +424,26 @@ fn a_limit_that_the_store_cannot_keep_is_refused_with_the_policy() {
 }
 
 #[test]
-fn a_node_that_is_alone_decides_on_shared_limits_itself() {
+fn a_node_that_is_alone_has_no_limits_that_nodes_share_unless_it_simulates_them() {
     let alone = Arc::new(ManualClock::new(Timestamp::from_secs(1_000)));
-    let node = Node::new(policy(vec![shared("all", ten(), CLOSED)]), alone).unwrap();
+    let shared = policy(vec![shared("all", ten(), CLOSED)]);
+    let error = Node::new(shared.clone(), alone.clone()).unwrap_err();
+    let expected = "the limit `all` cannot be shared: this node has no Redis";
+    assert_eq!(error.to_string(), expected);
+    let node = Node::with_hasher(shared, alone, KeyHasher::random()).unwrap();
     assert_eq!(passed(&node, 20), 10);
+}
+
+#[test]
+fn another_redis_comes_with_a_restart() {
+    let store = Store::new();
+    let node = node(&store, vec![shared("all", ten(), CLOSED)]);
+    let other = RedisSettings {
+        urls: vec!["redis://elsewhere".to_owned()],
+        topology: RedisTopology::Server,
+        ca_file: None,
+    };
+    let mut changed = policy(vec![shared("all", ten(), CLOSED)]);
+    changed.redis = Some(other);
+    assert_eq!(node.reload(changed), Err(PolicyError::OtherRedis));
 }

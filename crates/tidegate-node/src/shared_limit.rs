@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use tidegate::{
-    Algorithm, Ask, Decision, Enforcer, KeyHasher, Limit, Retry, SharedLimit, SharedStore, Sharing,
-    Timestamp, Unavailable, Verdict,
+    Decision, Enforcer, Limit, Retry, SharedLimit, SharedStore, Sharing, Timestamp, Unavailable,
+    Verdict,
 };
 use tidegate_policy::{LimitRule, OnUnavailable, SharedRule};
 
@@ -22,8 +22,6 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn SharedStore>,
     limits: Vec<Arc<SharedLimit>>,
-    /// What their answers name as their limit.
-    numbers: Vec<u64>,
     rule: SharedRule,
     max_keys: usize,
     /// Since when it cannot be reached (Unix ns); 0 while it can.
@@ -53,10 +51,8 @@ impl Shared {
         let limits: Vec<_> = limits_of(rule)
             .map(|limit| Arc::new(of(limit, shared)))
             .collect();
-        let numbers = limits.iter().map(|limit| number_of(&limit.algorithm));
         Self {
             store,
-            numbers: numbers.collect(),
             limits,
             rule: shared,
             max_keys: rule.max_keys,
@@ -132,7 +128,7 @@ impl Shared {
     }
 
     fn fixed(&self, at: usize, is_open: bool) -> Decision {
-        let limit = self.numbers[at];
+        let limit = self.limits[at].algorithm.permits_at_once();
         let verdict = if is_open {
             Verdict::Allowed {
                 delay: Duration::ZERO,
@@ -189,13 +185,4 @@ fn of(limit: &Limit, rule: SharedRule) -> SharedLimit {
         sharing: rule.sharing,
         on_its_own: matches!(rule.on_unavailable, OnUnavailable::LocalShare { .. }),
     }
-}
-
-/// What the answers of a limit name as it.
-fn number_of(algorithm: &Algorithm) -> u64 {
-    let key = KeyHasher::with_keys(0, 0).hash_bytes(&[]);
-    let fresh = tidegate::enforcers(&[*algorithm], 1).unwrap_or_default();
-    fresh.first().map_or(0, |fresh| {
-        fresh.peek(key, Timestamp::EPOCH, &Ask::new(0)).limit
-    })
 }

@@ -9,6 +9,8 @@ pub mod exact;
 mod fault;
 mod health;
 mod key;
+mod members;
+mod store;
 
 pub use self::call::{Answer, Script, ScriptCall, Scripts, Unavailable};
 pub use self::config::{Address, ConfigError, EndpointConfig, Login, Tls, Topology};
@@ -16,3 +18,5 @@ pub use self::endpoint::Endpoint;
 pub use self::exact::{Exact, ExactLimiter, NotShared};
 pub use self::health::{Counts, Health, ServerHealth, State};
 pub use self::key::{MAX_KEY_BYTES, Subject};
+pub use self::members::MEMBERS;
+pub use self::store::RedisStore;

@@ -322,7 +322,7 @@ fn a_policy_that_changes_meanwhile_is_asked_about_anew() {
     );
 }
 
-// shows: C6
+// shows: C5
 #[test]
 fn what_holds_while_the_others_cannot_be_reached_is_the_limits_to_say() {
     let share = |then_open| OnUnavailable::LocalShare { then_open };

@@ -2,5 +2,12 @@
 
 #![allow(clippy::unwrap_used, dead_code, reason = "tests, and what they share")]
 
+mod cluster;
 mod endpoint;
+mod endpoint_cluster;
+mod endpoint_refusals;
+mod endpoint_sentinel;
+mod endpoint_tls;
+mod events;
+mod sentinels;
 mod server;

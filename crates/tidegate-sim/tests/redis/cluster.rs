@@ -49,8 +49,8 @@ impl Cluster {
             until("it is well", || {
                 let nodes = server.command(&["CLUSTER", "NODES"]);
                 let replicas = nodes.lines().filter(|line| line.contains("slave")).count();
-                let info = server.command(&["CLUSTER", "INFO"]);
-                replicas == 3 && info.contains("cluster_state:ok")
+                let state = server.command(&["CLUSTER", "INFO"]);
+                replicas == 3 && state.contains("cluster_state:ok")
             });
         }
         for replica in &cluster.servers[3..] {

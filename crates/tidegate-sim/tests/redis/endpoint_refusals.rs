@@ -230,3 +230,40 @@ async fn without_a_budget_nothing_is_sent() {
     }
     assert_eq!(count(&endpoint, "k").await, Ok(1));
 }
+
+#[tokio::test]
+async fn a_call_beyond_all_measure_is_not_sent() {
+    let server = RedisServer::start();
+    let endpoint = endpoint_of(&server).await;
+    let mut large = call(&COUNT, "k", 1);
+    large.args.push(vec![b'x'; 1 << 20]);
+    let answer = endpoint.call(large, Duration::MAX).await;
+    assert!(
+        matches!(answer, Err(Unavailable::BadAnswer(_))),
+        "{answer:?}"
+    );
+    let answer = endpoint.call(call(&COUNT, "k", 1), Duration::MAX).await;
+    assert_eq!(answer, Ok(vec![1]));
+}
+
+#[tokio::test]
+async fn trials_whose_callers_give_up_are_no_trials() {
+    let server = RedisServer::start();
+    let endpoint = endpoint_of(&server).await;
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    refused(&endpoint).await;
+    // It answers a PING, but no script: whoever is let through gives up.
+    server.command(&["CLIENT", "PAUSE", "60000", "WRITE"]);
+    server.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    let given_up = std::cell::Cell::new(0);
+    until_async(async || {
+        let patience = Duration::from_millis(2);
+        let answer = tokio::time::timeout(patience, count(&endpoint, "k")).await;
+        given_up.set(given_up.get() + u32::from(answer.is_err()));
+        given_up.get() >= 10
+    })
+    .await;
+    assert!(!is_up(&endpoint));
+    server.command(&["CLIENT", "UNPAUSE"]);
+    answered(&endpoint).await;
+}

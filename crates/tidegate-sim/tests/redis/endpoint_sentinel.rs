@@ -1,5 +1,7 @@
 //! An endpoint whose primary Sentinels name.
 
+use std::time::Duration;
+
 use tidegate_redis::{Endpoint, EndpointConfig};
 
 use crate::endpoint::{count, is_up, start, until, why};
@@ -38,16 +40,13 @@ async fn the_primary_is_followed() {
     until(&endpoint, |_| sentinels.primary() != before).await;
     let mut after = 0;
     while after < 50 {
-        match count(&endpoint, "n").await {
-            Ok(counted) => {
-                assert!(counted > last || failed > 0, "{counted} after {last}");
-                last = counted;
-                after += 1;
-            }
-            Err(_) => {
-                failed += 1;
-                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-            }
+        if let Ok(counted) = count(&endpoint, "n").await {
+            assert!(counted > last || failed > 0, "{counted} after {last}");
+            last = counted;
+            after += 1;
+        } else {
+            failed += 1;
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
         assert!(failed < 20_000, "{:?}", endpoint.health());
     }

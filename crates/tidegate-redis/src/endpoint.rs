@@ -33,6 +33,12 @@ mod slot;
 mod text;
 mod tls;
 
+/// Most bytes of keys and arguments in one call.
+const MAX_CALL: usize = 1 << 20;
+
+/// What a longer budget is taken for.
+const LONGEST_BUDGET: Duration = Duration::from_hours(1);
+
 /// Carries script calls to Redis.
 ///
 /// It starts without Redis, and comes back by itself: connections are opened in the background,
@@ -150,8 +156,19 @@ impl Endpoint {
             // Nothing is sent: a call that was would be one whose outcome nobody knows.
             return Err(Fault::TimedOut(budget));
         }
+        let size = call
+            .keys
+            .iter()
+            .chain(&call.args)
+            .map(Vec::len)
+            .sum::<usize>();
+        if size > MAX_CALL {
+            return Err(Fault::Bad(format!(
+                "a call of {size} bytes, more than {MAX_CALL}"
+            )));
+        }
         let deadline = Deadline {
-            at: Instant::now() + budget,
+            at: Instant::now() + budget.min(LONGEST_BUDGET),
             budget,
         };
         match &self.route {

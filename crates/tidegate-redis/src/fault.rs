@@ -13,6 +13,10 @@ mod tests;
 /// Longest text of a server's that is kept, in bytes.
 const MAX_TEXT: usize = 300;
 
+/// What a user must be allowed to do.
+const FORBIDDEN: &str = "grant the user `+evalsha +eval +script|load +ping`, what the scripts \
+                         call, and the keys";
+
 /// Why a call has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -74,10 +78,11 @@ impl Fault {
             "BUSY" => Self::Unwell(says("a script is running for too long there")),
             "NOAUTH" => Self::Unwell(says("it wants a password: configure one")),
             "WRONGPASS" => Self::Unwell(says("check user and password")),
-            "NOPERM" => Self::Unwell(says(
-                "grant the user `+evalsha +eval +script|load +ping`, what the scripts call, and \
-                 the keys",
-            )),
+            "NOPERM" => Self::Unwell(says(FORBIDDEN)),
+            // What 7.0 says of commands within a script.
+            "ERR" if detail.contains("user executing the script can't") => {
+                Self::Unwell(says(FORBIDDEN))
+            }
             "UNKILLABLE" => Self::Unwell(says("a script is stuck there")),
             "CROSSSLOT" => Self::Bad(says("all keys of a call must have one hash tag")),
             // AUTH without any password set, on the server's side.

@@ -78,12 +78,12 @@ pub(super) fn parse(url: &str, default_port: u16) -> Result<Parsed, ConfigError>
         ));
     }
     // The client's own parser does the escapes; what it knows of TLS is not used.
-    let info = format!("redis://{rest}").as_str().into_connection_info();
-    let info = info.map_err(|_| wrong("host, port or database is none"))?;
-    let ConnectionAddr::Tcp(host, port) = info.addr() else {
+    let known = format!("redis://{rest}").as_str().into_connection_info();
+    let known = known.map_err(|_| wrong("host, port or database is none"))?;
+    let ConnectionAddr::Tcp(host, port) = known.addr() else {
         return Err(wrong("no host"));
     };
-    let settings = info.redis_settings();
+    let settings = known.redis_settings();
     let has_port = rest
         .rsplit_once('@')
         .map_or(rest, |(_, rest)| rest)

@@ -237,18 +237,20 @@ impl Inner {
 
     /// Tells the world when the map is lost or found.
     fn note(&self, refreshed: &Result<(), String>) {
+        let now = match refreshed {
+            Ok(()) => None,
+            Err(why) => Some((self.shared.now(), why.clone())),
+        };
         let mut lost = lock(&self.lost);
-        match (&mut *lost, refreshed) {
-            (None, Ok(())) => {}
-            (Some(_), Ok(())) => {
-                *lost = None;
-                tracing::info!("the map of the Redis cluster is known");
-            }
-            (Some((_, latest)), Err(why)) => latest.clone_from(why),
+        let since = lost.as_ref().map(|(since, _)| *since);
+        *lost = now.map(|(now, why)| (since.unwrap_or(now), why));
+        drop(lost);
+        match (since, refreshed) {
+            (Some(_), Ok(())) => tracing::info!("the map of the Redis cluster is known"),
             (None, Err(why)) => {
                 tracing::warn!(why, "the map of the Redis cluster cannot be renewed");
-                *lost = Some((self.shared.now(), why.clone()));
             }
+            _ => {}
         }
     }
 }

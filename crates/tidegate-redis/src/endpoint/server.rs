@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use redis::{Cmd, Pipeline, Value, cmd};
 use tidegate::Timestamp;
@@ -64,6 +65,25 @@ struct Guarded {
     lines: Vec<Arc<Line>>,
     /// `None` while calls are let through.
     down: Option<(Timestamp, String)>,
+}
+
+impl Guarded {
+    /// Notes a reason. It is an event only if it is the first.
+    fn goes_down(&mut self, now: Timestamp, why: String) -> Option<Event> {
+        if let Some((_, latest)) = &mut self.down {
+            *latest = why;
+            return None;
+        }
+        self.down = Some((now, why.clone()));
+        Some(Event::Down { why })
+    }
+}
+
+/// What is told to the world.
+#[derive(Debug)]
+enum Event {
+    Up { after: Duration },
+    Down { why: String },
 }
 
 impl Server {
@@ -195,24 +215,31 @@ impl Inner {
         let before = guarded.breaker.probe_at();
         let result = change(&mut guarded.breaker);
         let after = guarded.breaker.probe_at();
-        if after.is_some() && before != after {
+        let event = if after.is_some() && before != after {
             guarded.lines.clear();
-            let why = why();
-            if let Some((_, latest)) = &mut guarded.down {
-                *latest = why;
-            } else {
-                tracing::warn!(server = self.name, why, "Redis is not asked any more");
-                guarded.down = Some((self.shared.now(), why));
-            }
             if before.is_none() {
                 self.opened.notify_one();
                 self.shared.changed.notify_one();
             }
-        } else if guarded.breaker.phase() == Phase::Closed
-            && let Some((since, _)) = guarded.down.take()
-        {
-            let down_for = self.shared.now().since(since);
-            tracing::info!(server = self.name, ?down_for, "Redis answers");
+            guarded.goes_down(self.shared.now(), why())
+        } else if guarded.breaker.phase() == Phase::Closed {
+            let since = guarded.down.take().map(|(since, _)| since);
+            since.map(|since| Event::Up {
+                after: self.shared.now().since(since),
+            })
+        } else {
+            None
+        };
+        // Nobody waits for who listens.
+        drop(guarded);
+        match event {
+            Some(Event::Up { after }) => {
+                tracing::info!(server = self.name, ?after, "Redis answers");
+            }
+            Some(Event::Down { why }) => {
+                tracing::warn!(server = self.name, why, "Redis is not asked any more");
+            }
+            None => {}
         }
         result
     }

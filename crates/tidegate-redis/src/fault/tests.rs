@@ -7,6 +7,11 @@ fn fault(text: &str) -> Fault {
 
 const SAID: &[(&str, &str, Outcome)] = &[
     (
+        "ERR The user executing the script can't run this command or subcommand script: x",
+        "+evalsha",
+        Outcome::Missed,
+    ),
+    (
         "READONLY You can't write against a read only replica.",
         "primary",
         Outcome::Useless,

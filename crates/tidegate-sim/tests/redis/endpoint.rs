@@ -52,6 +52,15 @@ pub(crate) async fn until(endpoint: &Endpoint, holds: impl Fn(&Endpoint) -> bool
     }
 }
 
+/// The same for something that takes calls to find out.
+pub(crate) async fn until_async(holds: impl AsyncFn() -> bool) {
+    let start = Instant::now();
+    while !holds().await {
+        assert!(start.elapsed() < DEADLINE, "not in time");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
 pub(crate) fn is_up(endpoint: &Endpoint) -> bool {
     endpoint.health().state == State::Up
 }

@@ -33,11 +33,17 @@ impl RedisServer {
 
     /// At an address of the test's choice.
     pub(crate) fn start_at(address: SocketAddr, arguments: &[&str]) -> Self {
+        Self::start_with_file(address, "", arguments)
+    }
+
+    /// With a configuration file: Sentinels want one.
+    pub(crate) fn start_with_file(address: SocketAddr, file: &str, arguments: &[&str]) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = format!("tidegate-redis-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
         fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("redis.conf"), file).unwrap();
         let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
         let child = spawn(address, &folder, &arguments);
         let server = Self {
@@ -57,6 +63,11 @@ impl RedisServer {
     /// Sends a command by `redis-cli`, and answers with what it prints.
     pub(crate) fn command(&self, command: &[&str]) -> String {
         redis_cli(self.address, command)
+    }
+
+    /// The same, where the answer may be an error.
+    pub(crate) fn try_command(&self, command: &[&str]) -> String {
+        try_redis_cli(self.address, command).1
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -104,6 +115,7 @@ impl Drop for RedisServer {
 
 fn spawn(address: SocketAddr, folder: &std::path::Path, arguments: &[String]) -> Child {
     Command::new("redis-server")
+        .arg(folder.join("redis.conf"))
         .args(["--port", &address.port().to_string()])
         .args(["--bind", "127.0.0.1", "--save", "", "--dir"])
         .arg(folder)
@@ -116,6 +128,12 @@ fn spawn(address: SocketAddr, folder: &std::path::Path, arguments: &[String]) ->
 }
 
 pub(crate) fn redis_cli(address: SocketAddr, command: &[&str]) -> String {
+    let (well, printed) = try_redis_cli(address, command);
+    assert!(well, "{command:?}: {printed}");
+    printed
+}
+
+fn try_redis_cli(address: SocketAddr, command: &[&str]) -> (bool, String) {
     let output = Command::new("redis-cli")
         .args(["-e", "-h", "127.0.0.1", "-p", &address.port().to_string()])
         .args(command)
@@ -123,8 +141,7 @@ pub(crate) fn redis_cli(address: SocketAddr, command: &[&str]) -> String {
         .output()
         .expect("redis-cli is installed (`cargo xtask setup`)");
     let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    assert!(output.status.success(), "{command:?}: {printed}");
-    printed
+    (output.status.success(), printed)
 }
 
 fn answers(address: SocketAddr) -> bool {
@@ -134,7 +151,8 @@ fn answers(address: SocketAddr) -> bool {
     let mut answer = [0; 5];
     stream.write_all(b"PING\r\n").is_ok()
         && stream.read_exact(&mut answer).is_ok()
-        && &answer == b"+PONG"
+        // One that wants a login is ready, too.
+        && matches!(&answer, b"+PONG" | b"-NOAU")
 }
 
 /// An address that nobody listens on just now.

@@ -3,10 +3,13 @@
 //! - [`oracle`]: each algorithm once more, slow and obviously right.
 //! - [`conformance`]: cases as data, run through every door.
 //! - [`interval`]: how much passed in any interval, counted by hand.
+//! - `redis_model`: the scripts that tidegate runs in Redis, once more.
 //! - [`strategy`]: random limits and schedules, for property tests.
 
 #[cfg(feature = "doors")]
 pub mod conformance;
 pub mod interval;
 pub mod oracle;
+#[cfg(feature = "doors")]
+pub mod redis_model;
 pub mod strategy;

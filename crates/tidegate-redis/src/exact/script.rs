@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{Ask, Decision, Retry, Verdict};
+use tidegate::{Ask, Decision, Quota, Retry, Verdict};
 
 use super::numbers::{Kind, Numbers};
 use crate::call::{Script, ScriptCall, Unavailable};
@@ -25,6 +25,8 @@ pub static EXACT: Script = Script {
 
 /// The longest that a caller can offer to wait, in microseconds (71 years).
 const MOST_PATIENCE_US: u64 = 1 << 51;
+/// A cost that no state of the script has room for: above 2^52, and exact as a double.
+const MORE_THAN_ANY: u64 = (1 << 52) + 1;
 
 /// One limit of a call: where its state is, and its numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -123,9 +125,12 @@ fn text(number: u64) -> Vec<u8> {
     number.to_string().into_bytes()
 }
 
-/// What is asked for, as far as the script can tell it from more than any limit has.
+/// What is asked for; for more than any limit has, what the script refuses of every limit.
 fn cost(ask: &Ask) -> u64 {
-    ask.permits().min(1 << 51)
+    match ask.permits() {
+        permits @ ..=Quota::MAX_PERMITS => permits,
+        _ => MORE_THAN_ANY,
+    }
 }
 
 fn patience_us(ask: &Ask) -> u64 {

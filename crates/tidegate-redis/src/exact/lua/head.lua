@@ -22,6 +22,8 @@
 local MOST = 4503599627370496
 -- A state that differs from a new key's when it is at rest is kept for a day.
 local KEPT_MS = 86400000
+-- And all others for so long after they are.
+local GRACE_MS = 1000
 -- What a log holds at most; from there on the last entry stands for those that come.
 local MOST_ENTRIES = 65536
 local floor, ceil, min, max, fmt = math.floor, math.ceil, math.min, math.max, string.format

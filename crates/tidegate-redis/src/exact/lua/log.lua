@@ -75,7 +75,7 @@ function log.save(s)
       redis.call('RPUSH', s.key, new(s.total))
     end
   end
-  redis.call('PEXPIRE', s.key, text(ceil(log.reset(s) / 1000) + 1000))
+  redis.call('PEXPIRE', s.key, text(ceil(log.reset(s) / 1000) + GRACE_MS))
 end
 function log.back(s, permits, mark)
   mark = part(s, mark)
@@ -90,12 +90,13 @@ function log.back(s, permits, mark)
   if permits <= 0 then return false end
   -- All that came after it is so much less, too.
   local later = redis.call('LRANGE', s.key, index, -1)
-  redis.call('LTRIM', s.key, 0, index - 1)
+  redis.call('LTRIM', s.key, s.gone, index - 1)
   for i = 1, #later do
     local numbers = split(later[i])
     total = tonumber(numbers[2]) - permits
     if total > before then redis.call('RPUSH', s.key, numbers[1] .. ':' .. text(total)) end
   end
+  if redis.call('LLEN', s.key) == 1 then redis.call('DEL', s.key) end
   -- Written here.
   return false
 end

@@ -12,6 +12,10 @@ use crate::server::RedisServer;
 /// Where a test's copy of the script finds the time.
 const TIME: &str = "time";
 
+/// How many milliseconds longer than in truth that copy keeps what is at rest: its time is told,
+/// but Redis expires keys in its own.
+pub(crate) const GRACE_MS: i64 = 3_600_000;
+
 /// A server, and a connection to it.
 pub(crate) struct Store {
     connection: Mutex<Connection>,
@@ -40,8 +44,13 @@ impl Store {
     /// The same, with another text of the script.
     pub(crate) fn with_script(text: &str) -> Self {
         let told = format!("{{redis.call('HGET','{TIME}','s'),redis.call('HGET','{TIME}','us')}}");
-        assert_eq!(text.matches("redis.call('TIME')").count(), 1);
-        Self::start_with(text.replace("redis.call('TIME')", &told))
+        let grace = format!("GRACE_MS = {}", 1_000 + GRACE_MS);
+        let mut text = text.to_owned();
+        for (from, to) in [("redis.call('TIME')", told), ("GRACE_MS = 1000", grace)] {
+            assert_eq!(text.matches(from).count(), 1, "{from}");
+            text = text.replace(from, &to);
+        }
+        Self::start_with(text)
     }
 
     fn start_with(text: String) -> Self {
@@ -85,6 +94,25 @@ impl Store {
     /// Milliseconds until a key is forgotten; -1 where it never is, -2 where there is none.
     pub(crate) fn pttl(&self, key: &[u8]) -> i64 {
         self.with(|redis| redis.pttl(key)).unwrap()
+    }
+
+    /// The value of a text.
+    pub(crate) fn text(&self, key: &[u8]) -> String {
+        self.with(|redis| redis.get(key)).unwrap()
+    }
+
+    /// A log: the time and the permits of each admission that it holds.
+    pub(crate) fn log(&self, key: &[u8]) -> Vec<(i128, i128)> {
+        let entries: Vec<String> = self.with(|redis| redis.lrange(key, 0, -1)).unwrap();
+        let entries = entries.iter().map(|entry| {
+            let (at, total) = entry.split_once(':').unwrap();
+            (at.parse().unwrap(), total.parse().unwrap())
+        });
+        let entries: Vec<(i128, i128)> = entries.collect();
+        let pairs = entries.windows(2);
+        pairs
+            .map(|pair| (pair[1].0, pair[1].1 - pair[0].1))
+            .collect()
     }
 }
 

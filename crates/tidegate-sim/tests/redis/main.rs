@@ -1,16 +1,14 @@
 //! What tidegate keeps in Redis, against real servers.
-
 #![expect(clippy::unwrap_used, dead_code, reason = "tests, and what they share")]
-#![expect(clippy::unwrap_used, reason = "tests, and what they share")]
 
 mod cluster;
 mod endpoint;
-mod exact;
 mod endpoint_cluster;
 mod endpoint_once;
 mod endpoint_refusals;
 mod endpoint_sentinel;
 mod endpoint_tls;
 mod events;
+mod exact;
 mod sentinels;
 mod server;

@@ -139,7 +139,7 @@ impl Server {
     }
 
     /// User and system time of the process and its children.
-    fn cpu_seconds(&self) -> Result<f64, String> {
+    pub(crate) fn cpu_seconds(&self) -> Result<f64, String> {
         let mut ticks = 0.0;
         for stat in self.proc("stat")? {
             let fields: Vec<&str> = stat
@@ -174,7 +174,7 @@ impl Drop for Server {
     }
 }
 
-fn start(mut command: Command, address: SocketAddr) -> Result<Server, String> {
+pub(crate) fn start(mut command: Command, address: SocketAddr) -> Result<Server, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let child = command
         .stdin(Stdio::null())
@@ -307,7 +307,7 @@ fn wrk(address: SocketAddr, seconds: u64) -> Result<f64, String> {
     requests.ok_or_else(|| format!("wrk said:\n{printed}"))
 }
 
-fn free_address() -> Result<SocketAddr, String> {
+pub(crate) fn free_address() -> Result<SocketAddr, String> {
     TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
         .map_err(|error| error.to_string())

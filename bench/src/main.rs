@@ -1,6 +1,6 @@
 //! Benchmarks: rival, floor and tidegate side by side, in five paired runs.
 //!
-//! `cargo xtask bench [engine | algorithms | memory | tails | width | gateway | drift] [FILTER]`.
+//! `cargo xtask bench [engine | algorithms | memory | tails | width | gateway | shared | drift] [FILTER]`.
 //! A row prints the median of each side and the ratio of tidegate to its rival in each pair,
 //! lowest, median and highest, and the target. Rows that we lose stay in the table.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
@@ -16,6 +16,7 @@ mod many;
 mod memory;
 mod pairs;
 mod quanta_clock;
+mod shared;
 mod stopwatch;
 mod tails;
 mod waiters;
@@ -32,7 +33,9 @@ fn main() -> ExitCode {
             engine::run("");
             memory::run();
             tails::run("");
-            width::run("").and_then(|()| gateway::run(""))
+            width::run("")
+                .and_then(|()| gateway::run(""))
+                .and_then(|()| shared::run(""))
         }
         Some("engine") => {
             engine::run(&filter);
@@ -53,9 +56,12 @@ fn main() -> ExitCode {
         // The process of its own in which one side's waiters are measured.
         Some("waiters-of") => waiters::measure(&filter),
         Some("gateway") => gateway::run(&filter),
+        Some("shared") => shared::run(&filter),
+        // One of the processes that share a limit.
+        Some("shared-worker") => shared::worker(&filter),
         Some("drift") => drift::run(),
         Some(other) => Err(format!(
-            "no benchmark `{other}`: engine, algorithms, memory, tails, width, gateway or drift"
+            "no benchmark `{other}`: engine, algorithms, memory, tails, width, gateway, shared or drift"
         )),
     };
     match result {

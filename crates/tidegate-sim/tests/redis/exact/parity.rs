@@ -6,9 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use tidegate::Algorithm;
 use tidegate_redis::Subject;
-use tidegate_redis::exact::{
-    Asked, Group, Kind, Numbers, Reply, What, decide, forget, give_back,
-};
+use tidegate_redis::exact::{Asked, Group, Kind, Numbers, Reply, What, decide, forget, give_back};
 use tidegate_sim::redis_model::{RedisModel, Value};
 use tidegate_sim::strategy::cases;
 
@@ -28,6 +26,7 @@ fn the_script_does_what_its_model_does() {
     let store = Store::at_told_time();
     let config = Config {
         failure_persistence: None,
+        max_shrink_iters: 3_000,
         ..cases(300)
     };
     if let Err(why) = differs(&store, config) {

@@ -163,7 +163,7 @@ impl RedisModel {
     pub fn give_back(&mut self, us: u64, limits: &[Asked], taken: &[(u64, i64)]) {
         for (limit, (permits, mark)) in limits.iter().zip(taken) {
             let mut loaded = self.load(us, limit);
-            if loaded.state.back((*permits).into(), (*mark).into()) {
+            if !loaded.is_new && loaded.state.back((*permits).into(), (*mark).into()) {
                 let ttl_ms = self.keys.get(&limit.key).map(|kept| kept.ttl_ms);
                 self.save(&limit.key, &loaded);
                 if let (Kind::Log, Some(ttl_ms), Some(kept)) =

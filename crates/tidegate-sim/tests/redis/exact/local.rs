@@ -129,6 +129,9 @@ struct Pair<'a> {
     /// When the state was written, or an entry of a log.
     written: u64,
     is_stored: bool,
+    is_over: bool,
+    /// What time had given back was given back: a meter knows that after a step back, too.
+    forward: bool,
     scale: Scale,
     taken: Vec<(Taken, (u64, i64))>,
 }
@@ -157,6 +160,8 @@ impl<'a> Pair<'a> {
             back: 0,
             written: start,
             is_stored: false,
+            is_over: false,
+            forward: false,
             scale: Scale {
                 span: span_of(&numbers),
                 most: numbers.most,
@@ -174,10 +179,11 @@ impl<'a> Pair<'a> {
 
     fn steps_back(&self) -> bool {
         // A period that began with a request begins anew when the clock has stepped back before it.
-        !matches!(
-            self.algorithm,
-            Algorithm::IntervalBucket { aligned: false, .. }
-        )
+        !self.forward
+            && !matches!(
+                self.algorithm,
+                Algorithm::IntervalBucket { aligned: false, .. }
+            )
     }
 
     fn go_on(&mut self, time: Move) {
@@ -201,8 +207,13 @@ impl<'a> Pair<'a> {
 
     /// What time it is for the meter.
     fn local_now(&mut self, writes: bool) -> Timestamp {
+        let stepped = self.written.saturating_sub(self.now);
+        if self.limit.numbers.kind == Kind::Log && self.is_stored {
+            // A log stays at its last entry.
+            return micros(self.now + stepped);
+        }
         let stepped = if self.is_bucket() && self.is_stored {
-            self.written.saturating_sub(self.now)
+            stepped
         } else {
             0
         };
@@ -215,6 +226,9 @@ impl<'a> Pair<'a> {
     }
 
     fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        if self.is_over {
+            return Ok(());
+        }
         self.go_on(step.time);
         match &step.act {
             Act::Check(wishes) => {
@@ -261,6 +275,7 @@ impl<'a> Pair<'a> {
         let now = self.local_now(takes);
         if !self.is_stored {
             self.local.refresh(now);
+            self.written = self.now;
         }
         let (decision, taken) = self.local.ask(now, &ask, takes);
         let expected = self.in_ticks(decision);
@@ -285,16 +300,14 @@ impl<'a> Pair<'a> {
                 .now
                 .max(if self.is_bucket() { 0 } else { self.written });
             self.taken.push((taken, (ask.permits(), reply.marks[0])));
-        } else if !self.is_stored {
-            self.written = self.now;
         }
         Ok(())
     }
 
     /// What the meter says, in ticks of the script, from Redis's time on.
     fn in_ticks(&self, decision: Decision) -> Decision {
-        let behind = match self.algorithm {
-            Algorithm::SlidingLog { .. } if self.is_stored => self.written.saturating_sub(self.now),
+        let behind = match self.limit.numbers.kind {
+            Kind::Log if self.is_stored => self.written.saturating_sub(self.now),
             _ => 0,
         };
         let up = |wait: Duration| {
@@ -331,17 +344,25 @@ impl<'a> Pair<'a> {
             return;
         };
         let (taken, by) = self.taken.swap_remove(at);
+        let before = self.store.dump(&self.limit.key);
         self.store
             .run(&give_back(&[self.limit.clone()], &[by]))
             .unwrap();
-        let writes = self.store.dump(&self.limit.key).is_some();
+        let after = self.store.dump(&self.limit.key);
+        let writes = before != after;
+        self.forward |= !writes;
         let now = self.local_now(writes);
         self.local.undo(&taken, now);
-        if !writes {
+        if self.limit.numbers.kind == Kind::Log && self.now < self.written && writes {
+            // It may have been the last entry: the script goes back to the one before, the meter
+            // stays. Neither has anything of it again.
+            self.is_over = true;
+        }
+        if after.is_none() {
             // Nothing is taken any more.
             self.is_stored = false;
         }
-        if self.is_bucket() && self.written < self.now {
+        if self.is_bucket() && writes {
             self.written = self.now;
         }
     }

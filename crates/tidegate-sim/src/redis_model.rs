@@ -163,7 +163,7 @@ impl RedisModel {
     pub fn give_back(&mut self, us: u64, limits: &[Asked], taken: &[(u64, i64)]) {
         for (limit, (permits, mark)) in limits.iter().zip(taken) {
             let mut loaded = self.load(us, limit);
-            if loaded.state.back((*permits).into(), (*mark).into()) {
+            if !loaded.is_new && loaded.state.back((*permits).into(), (*mark).into()) {
                 let ttl_ms = self.keys.get(&limit.key).map(|kept| kept.ttl_ms);
                 self.save(&limit.key, &loaded);
                 if let (Kind::Log, Some(ttl_ms), Some(kept)) =
@@ -244,7 +244,7 @@ impl RedisModel {
             _ => Value::Text(*of, state.numbers()),
         };
         let kept = if *first > 0 { KEPT_MS } else { 0 };
-        let ttl_ms = ceil_div(reset * of.tick, 1_000) + GRACE_MS + kept;
+        let ttl_ms = ceil_div((reset * of.tick).min(MOST), 1_000) + GRACE_MS + kept;
         self.keys.insert(key.to_vec(), Kept { value, ttl_ms });
     }
 }
@@ -323,13 +323,14 @@ fn decide_group(limits: &mut [Loaded], group: &Group, answer: &mut Vec<i128>) {
     answer.push(granted);
     for (limit, delay) in limits.iter_mut().zip(delays) {
         let retry = if granted < n && cost > 0 {
-            told(limit).map_or(-1, |(retry, _)| retry * limit.of.tick)
+            told(limit).map_or(-1, |(retry, _)| (retry * limit.of.tick).min(MOST))
         } else {
             0
         };
         limit.is_told |= retry > 0;
-        let reset = limit.state.reset() * limit.of.tick;
-        answer.extend([limit.state.free(), retry, reset, delay * limit.of.tick]);
+        let reset = (limit.state.reset() * limit.of.tick).min(MOST);
+        let delay = (delay * limit.of.tick).min(MOST);
+        answer.extend([limit.state.free(), retry, reset, delay]);
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tidegate::{Ask, Decision, Retry, Verdict};
 
+use super::numbers::Numbers;
 use super::script::Asked;
 
 /// How long a denial is believed at most.
@@ -20,15 +21,22 @@ const MAX_ASKS: usize = 8;
 /// How long a full cache waits before it looks again for what is over.
 const SWEEP: Duration = Duration::from_millis(100);
 
+impl Denial {
+    fn is_of(&self, numbers: &Numbers, ask: &Ask) -> bool {
+        self.numbers == *numbers && self.ask == *ask
+    }
+}
+
 /// The denials that a node remembers.
 #[derive(Debug, Default)]
 pub(crate) struct Denials {
-    keys: HashMap<Asked, Vec<Denial>>,
+    keys: HashMap<Vec<u8>, Vec<Denial>>,
     swept: Duration,
 }
 
 #[derive(Clone, Debug)]
 struct Denial {
+    numbers: Numbers,
     ask: Ask,
     decision: Decision,
     at: Duration,
@@ -43,16 +51,18 @@ impl Denials {
             Some(Retry::Never) => LONGEST,
             _ => return,
         };
-        if self.keys.len() >= MAX_KEYS && !self.keys.contains_key(limit) {
+        if self.keys.len() >= MAX_KEYS && !self.keys.contains_key(&limit.key) {
             self.sweep(at);
             if self.keys.len() >= MAX_KEYS {
                 return;
             }
         }
-        let denials = self.keys.entry(limit.clone()).or_default();
-        denials.retain(|denial| denial.ask != ask && at < denial.until);
+        let denials = self.keys.entry(limit.key.clone()).or_default();
+        let numbers = limit.numbers;
+        denials.retain(|denial| at < denial.until && !denial.is_of(&numbers, &ask));
         if denials.len() < MAX_ASKS {
             denials.push(Denial {
+                numbers,
                 ask,
                 decision,
                 at,
@@ -63,8 +73,10 @@ impl Denials {
 
     /// What a limit would say to `ask`, where that is known.
     pub(crate) fn of(&self, limit: &Asked, ask: &Ask, now: Duration) -> Option<Decision> {
-        let denials = self.keys.get(limit)?;
-        let denial = denials.iter().find(|denial| denial.ask == *ask)?;
+        let denials = self.keys.get(&limit.key)?;
+        let denial = denials
+            .iter()
+            .find(|denial| denial.is_of(&limit.numbers, ask))?;
         if now >= denial.until {
             return None;
         }
@@ -80,9 +92,9 @@ impl Denials {
         })
     }
 
-    /// Some of it may be free again.
+    /// Some of it may be free again, whatever its numbers are.
     pub(crate) fn forget(&mut self, limit: &Asked) {
-        self.keys.remove(limit);
+        self.keys.remove(&limit.key);
     }
 
     fn sweep(&mut self, now: Duration) {

@@ -103,9 +103,8 @@ impl State for Bucket {
     }
 
     fn back(&mut self, permits: i128, _mark: i128) -> bool {
-        let before = self.used;
-        self.used = (before - permits * self.terms.b).max(0);
-        before > 0
+        self.used = (self.used - permits * self.terms.b).max(0);
+        true
     }
 
     fn is_stepped(&self) -> bool {

@@ -98,9 +98,8 @@ impl State for Interval {
     }
 
     fn back(&mut self, permits: i128, _mark: i128) -> bool {
-        let before = self.used;
-        self.used = (before - permits).max(0);
-        before > 0
+        self.used = (self.used - permits).max(0);
+        true
     }
 
     fn is_stepped(&self) -> bool {

@@ -108,14 +108,14 @@ impl State for Log {
     }
 
     fn back(&mut self, permits: i128, mark: i128) -> bool {
+        if permits == 0 || self.is_stepped {
+            return false; // When it was taken is not told any more.
+        }
         let mark = part(self.terms, mark);
         let found = |(at, _): &&mut (i128, i128)| part(self.terms, *at) == mark;
         let Some((_, had)) = self.entries.iter_mut().find(found) else {
             return false;
         };
-        if permits == 0 {
-            return false;
-        }
         *had = (*had - permits).max(0);
         self.entries.retain(|(_, permits)| *permits > 0);
         true

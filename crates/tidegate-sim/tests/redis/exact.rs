@@ -5,5 +5,6 @@ mod limiter;
 mod local;
 mod mutants;
 mod parity;
+mod sharing;
 mod store;
 mod writes;

@@ -26,9 +26,8 @@ function bucket.reset(s) return ceil(s.used / s.a) end
 function bucket.numbers(s) return { s.used, s.now } end
 function bucket.mark() return 0 end
 function bucket.back(s, permits)
-  if s.used == 0 then return false end
   s.used = max(0, s.used - times(permits, s.b))
-  return true
+  return not s.is_new
 end
 kinds.t = bucket
 

@@ -64,9 +64,9 @@ for _ = 1, groups do
       if retry and retry > 0 then s.is_told = true end
     end
     answer[#answer + 1] = kind.free(s)
-    answer[#answer + 1] = retry and retry * s.tick or -1
-    answer[#answer + 1] = kind.reset(s) * s.tick
-    answer[#answer + 1] = granted > 0 and (delays[i] or 0) * s.tick or 0
+    answer[#answer + 1] = retry and times(retry, s.tick) or -1
+    answer[#answer + 1] = times(kind.reset(s), s.tick)
+    answer[#answer + 1] = granted > 0 and times(delays[i] or 0, s.tick) or 0
   end
 end
 if what == 'check' then

@@ -32,8 +32,7 @@ function interval.reset(s) return back_in(s, s.used) end
 function interval.numbers(s) return { s.used, s.since } end
 function interval.mark() return 0 end
 function interval.back(s, permits)
-  if s.used == 0 then return false end
   s.used = max(0, s.used - permits)
-  return true
+  return not s.is_new
 end
 kinds.i = interval

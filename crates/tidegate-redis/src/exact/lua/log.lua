@@ -78,6 +78,7 @@ function log.save(s)
   redis.call('PEXPIRE', s.key, text(ceil(log.reset(s) / 1000) + GRACE_MS))
 end
 function log.back(s, permits, mark)
+  if s.stepped then return false end
   mark = part(s, mark)
   local index = first_index(s, s.gone + 1, s.length - 1, function(at)
     return part(s, at) >= mark

@@ -23,7 +23,7 @@ local function save_string(s)
   end
   local numbers = kinds[s.kind].numbers(s)
   for at = 1, #numbers do numbers[at] = text(numbers[at]) end
-  local ms = ceil(reset * s.tick / 1000) + GRACE_MS
+  local ms = ceil(times(reset, s.tick) / 1000) + GRACE_MS
   if s.first > 0 then ms = ms + KEPT_MS end
   redis.call('SET', s.key, s.numbers_of .. table.concat(numbers, ':'), 'PX', text(ms))
 end

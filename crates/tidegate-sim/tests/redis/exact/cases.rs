@@ -221,7 +221,7 @@ fn wish() -> BoxedStrategy<Wish> {
         .boxed()
 }
 
-fn step() -> BoxedStrategy<Step> {
+pub(crate) fn step() -> BoxedStrategy<Step> {
     let check = prop::collection::vec(wish(), 1..=3).prop_map(Act::Check);
     let act = prop_oneof![
         12 => check,

@@ -26,6 +26,7 @@ fn the_script_does_what_its_model_does() {
     let store = Store::at_told_time();
     let config = Config {
         failure_persistence: None,
+        max_shrink_iters: 3_000,
         ..cases(300)
     };
     if let Err(why) = differs(&store, config) {

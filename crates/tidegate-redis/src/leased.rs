@@ -13,10 +13,13 @@
 //! shares together are at most the whole, and the script keeps the same amount back.
 //!
 //! - [`LeaseTerms`]: the numbers, from a quota.
+//! - [`LeaseNode`]: what one node has of one key; decides, says when to call and with what.
 //! - [`LeaseRequest`], [`LeaseReply`], [`SpendRequest`]: what node and script tell each other.
 
+mod node;
 mod terms;
 mod wire;
 
+pub use self::node::{Checked, LEASE_BUDGET, LeaseNode, LeaseState};
 pub use self::terms::{LeaseError, LeaseTerms, Scheme};
 pub use self::wire::{LEASE, LeaseReply, LeaseRequest, NodeId, SpendReply, SpendRequest};

@@ -5,6 +5,6 @@ mod leased;
 
 pub use self::call::{Answer, Script, ScriptCall, Scripts, Unavailable};
 pub use self::leased::{
-    LEASE, LeaseError, LeaseReply, LeaseRequest, LeaseTerms, NodeId, Scheme, SpendReply,
-    SpendRequest,
+    Checked, LEASE, LEASE_BUDGET, LeaseError, LeaseNode, LeaseReply, LeaseRequest, LeaseState,
+    LeaseTerms, NodeId, Scheme, SpendReply, SpendRequest,
 };

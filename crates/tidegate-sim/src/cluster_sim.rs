@@ -2,6 +2,13 @@
 //!
 //! - [`bucket`]: what the script does, once more, in whole numbers.
 //! - [`chance`]: random numbers that a seed determines.
+//! - [`faults`], [`scenario`]: what goes wrong, and what is asked meanwhile.
+//! - [`world`]: the nodes of `tidegate-redis`, the bucket, the messages between them; virtual time.
+//! - [`measure`]: overshoot, unused permits, calls.
 
 pub mod bucket;
 pub mod chance;
+pub mod faults;
+pub mod measure;
+pub mod scenario;
+pub mod world;

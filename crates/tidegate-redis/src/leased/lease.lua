@@ -82,7 +82,9 @@ for name, n in pairs(nodes) do
   end
   out = out + min(n.out, part(num * T, n.share))
 end
-level = min(level + min(passed * num, 2 * full) - withheld, full - holds * den - out)
+-- Longer than all may mint and it takes to fill up makes no difference.
+local refill = min(passed * num, M * num + 2 * full)
+level = min(level + refill - withheld, full - holds * den - out)
 
 local answer
 if id == '-' then

@@ -21,8 +21,8 @@ const MEMBERSHIP: Duration = Duration::from_secs(3);
 const GRACE: Duration = Duration::from_secs(1);
 /// A slice of the bucket is worth leasing from so many permits on, and a burst has four of them.
 const BURST_PER_NODE: u64 = 32;
-/// Scaled levels of the script stay below this: doubles hold them, and sums of two of them.
-const LARGEST_LEVEL: u128 = 1 << 51;
+/// Scaled levels of the script stay below this: doubles hold them, and sums of four of them.
+const LARGEST_LEVEL: u128 = 1 << 50;
 /// The units in which the script counts time: the finest one in which the rate fits.
 const TICKS_MICROS: [u64; 4] = [1, 10, 100, 1000];
 /// Two clocks may differ in rate by a thousandth (each is off by at most half of that).
@@ -139,6 +139,11 @@ impl LeaseTerms {
         (self.burst * self.den - self.num * self.refresh) / self.den
     }
 
+    /// The time in which one permit comes, rounded up; at least 1.
+    pub(super) const fn nanos_per_permit(&self) -> u64 {
+        self.rate.nanos().div_ceil(self.rate.permits())
+    }
+
     /// Whether the burst is enough for so many nodes: 32 permits each.
     pub const fn suits(&self, nodes: u64) -> bool {
         self.burst >= BURST_PER_NODE.saturating_mul(nodes)
@@ -203,7 +208,7 @@ pub enum LeaseError {
     RefillsTooFast,
     /// A leased bucket begins full.
     Initial,
-    /// Rate and burst together need more than 51 bits to be exact.
+    /// Rate and burst together need more than 50 bits to be exact.
     Numbers,
 }
 

@@ -237,7 +237,7 @@ impl State {
             now < member.seen + REMEMBERED * args.membership || *name == args.node
         });
         let free = args.full - lent * args.den - out;
-        self.level = free.min(self.level + args.refill(passed).min(2 * args.full) - withheld);
+        self.level = free.min(self.level + args.refill(passed) - withheld);
         self.last = now;
         free
     }

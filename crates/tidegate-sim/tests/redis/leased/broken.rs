@@ -51,8 +51,13 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ),
     (
         "who is silent may be minting",
-        "2 * full) - withheld,",
-        "2 * full),",
+        "level + refill - withheld",
+        "level + refill",
+    ),
+    (
+        "a long outage is refilled as a whole",
+        "M * num + 2 * full",
+        "2 * full",
     ),
     (
         "what is out takes room",

@@ -15,8 +15,10 @@ const REFRESHES_PER_LEASE: u64 = 10;
 /// A node mints after so many refreshes without an answer. Redis knows which answer a node has got
 /// only by its next call, so two refreshes may pass in good order, and a tenth of spread each.
 const REFRESHES_OF_SILENCE: u64 = 3;
-/// How long a node that Redis does not hear of counts as one.
-const MEMBERSHIP: Duration = Duration::from_secs(3);
+/// How long a node that Redis does not hear of counts as one, and may mint: its share of the rate
+/// is kept back so long after a crash under `strict`, so that is shorter.
+const MEMBERSHIP_STRICT: Duration = Duration::from_secs(3);
+const MEMBERSHIP_OPTIMISTIC: Duration = Duration::from_secs(10);
 /// How long after a common silence Redis waits for each node to come back (`optimistic`).
 const GRACE: Duration = Duration::from_secs(1);
 /// A slice of the bucket is worth leasing from so many permits on, and a burst has four of them.
@@ -38,8 +40,17 @@ pub enum Scheme {
     Strict,
     /// It keeps that back only where all nodes fell silent at once, as when Redis was away. While
     /// some are cut off and others are not, each that is cut off admits its share of the rate on
-    /// top, for at most 3 seconds; a crashed node's share is used again at once.
+    /// top, for at most 10 seconds; a crashed node's share is used again at once.
     Optimistic,
+}
+
+impl Scheme {
+    const fn membership(self) -> Duration {
+        match self {
+            Self::Strict => MEMBERSHIP_STRICT,
+            Self::Optimistic => MEMBERSHIP_OPTIMISTIC,
+        }
+    }
 }
 
 /// A quota with the times and scales of leasing it. All nodes of a limit must have the same.
@@ -83,7 +94,7 @@ impl LeaseTerms {
             );
             let divisor = gcd(num, den);
             let (num, den) = (num / divisor, den / divisor);
-            let membership = MEMBERSHIP.as_nanos() / tick_nanos;
+            let membership = scheme.membership().as_nanos() / tick_nanos;
             if u128::from(burst) * den < LARGEST_LEVEL && num * membership < LARGEST_LEVEL {
                 return Ok(Self {
                     scheme,
@@ -129,7 +140,8 @@ impl LeaseTerms {
         self.time(self.silence_ticks())
     }
 
-    /// How long a node may mint without an answer, and how long Redis counts it in: 3 s.
+    /// How long a node may mint without an answer, and how long Redis counts it in: 3 s under
+    /// [`Scheme::Strict`], 10 s under [`Scheme::Optimistic`].
     pub const fn membership(&self) -> Duration {
         self.time(self.membership_ticks())
     }
@@ -158,7 +170,7 @@ impl LeaseTerms {
     }
 
     pub(super) const fn membership_ticks(&self) -> u64 {
-        self.ticks(MEMBERSHIP)
+        self.ticks(self.scheme.membership())
     }
 
     pub(super) const fn grace_ticks(&self) -> u64 {

@@ -12,6 +12,9 @@ pub struct Scenario {
     pub end: u64,
     /// From when on what is offered to each node, as a part of the limit's rate. In order.
     pub offered: Vec<(u64, Vec<f64>)>,
+    /// Once in so many milliseconds (at random; 0: never) somebody without a lease spends from the
+    /// same bucket, up to a tenth of the burst.
+    pub spends: u64,
     /// What goes wrong.
     pub faults: Faults,
     /// Parts of the run that are measured by themselves.
@@ -68,6 +71,7 @@ pub fn minute() -> Scenario {
         nodes: 8,
         end: 60_000,
         offered,
+        spends: 0,
         faults: Faults {
             crashes: vec![(2, span(28, 33))],
             outages: vec![span(38, 43)],
@@ -147,6 +151,7 @@ pub fn random(seed: u64, nodes: usize, end: u64) -> Scenario {
         nodes,
         end,
         offered,
+        spends: [0, 0, 20][chance.below(3) as usize],
         faults,
         phases: Vec::new(),
     }

@@ -1,10 +1,12 @@
 //! Nodes, Redis and the messages between them, in virtual time.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use tidegate::Timestamp;
-use tidegate_redis::{LEASE_BUDGET, LeaseNode, LeaseReply, LeaseRequest, LeaseTerms, NodeId};
+use tidegate_redis::{
+    LEASE_BUDGET, LeaseNode, LeaseReply, LeaseRequest, LeaseTerms, NodeId, SpendRequest,
+};
 
 use super::bucket::SharedBucket;
 use super::chance::Chance;
@@ -40,7 +42,7 @@ struct World<'a> {
     now: u64,
     events: BinaryHeap<Reverse<(u64, u64)>>,
     /// By the number of the event.
-    waiting: std::collections::BTreeMap<u64, Event>,
+    waiting: BTreeMap<u64, Event>,
     bucket: SharedBucket,
     snapshots: Vec<(u64, SharedBucket)>,
     grants: Vec<(u64, u64)>,
@@ -90,7 +92,7 @@ impl<'a> World<'a> {
             chance,
             now: 0,
             events: BinaryHeap::new(),
-            waiting: std::collections::BTreeMap::new(),
+            waiting: BTreeMap::new(),
             bucket: SharedBucket::default(),
             snapshots: Vec::new(),
             grants: Vec::new(),
@@ -112,7 +114,7 @@ impl<'a> World<'a> {
             self.deliver_until(milli * 1000);
             self.outcome.calls.push(0);
             self.strike(milli);
-            let (mut all, mut passed) = (0, 0);
+            let (mut all, mut passed) = self.spend(milli);
             for turn in 0..self.nodes.len() {
                 // Not always the same node first.
                 let at = (turn + milli as usize) % self.nodes.len();
@@ -162,6 +164,27 @@ impl<'a> World<'a> {
         let since = back.map_or(0, |back| at - back);
         let lost = self.grants.iter().filter(|(when, _)| *when / 1000 >= since);
         self.outcome.lost_grants += lost.map(|(_, granted)| granted).sum::<u64>();
+    }
+
+    /// Spends without a lease, at once: what was asked, and what there was.
+    fn spend(&mut self, milli: u64) -> (u64, u64) {
+        let every = self.scenario.spends;
+        if every == 0 || self.faults.is_out(milli) || self.arrivals.below(every) > 0 {
+            return (0, 0);
+        }
+        let want = self.arrivals.below(self.terms.burst() / 10);
+        let request = SpendRequest {
+            want,
+            unit: 1,
+            returned: 0,
+        };
+        let answer = self
+            .bucket
+            .call(self.redis_clock(), &request.call(b"key", self.terms));
+        self.trace(&answer.map(i64::cast_unsigned));
+        let granted = answer[0].cast_unsigned();
+        self.grants.push((self.now, granted));
+        (want, granted)
     }
 
     /// Lets a node decide on what has arrived, and see whether it should call.
@@ -222,8 +245,9 @@ impl<'a> World<'a> {
         if self.faults.is_out(milli) || self.faults.is_cut(at, milli, Cut::Requests) {
             return;
         }
-        let clock = (REDIS_START + self.now).saturating_add_signed(self.redis_step);
-        let answer = self.bucket.call(clock, &request.call(b"key", self.terms));
+        let answer = self
+            .bucket
+            .call(self.redis_clock(), &request.call(b"key", self.terms));
         if let Some(calls) = self.outcome.calls.last_mut() {
             *calls += 1;
         }
@@ -280,6 +304,10 @@ impl<'a> World<'a> {
         self.scheduled += 1;
         self.events.push(Reverse((at, self.scheduled)));
         self.waiting.insert(self.scheduled, event);
+    }
+
+    fn redis_clock(&self) -> u64 {
+        (REDIS_START + self.now).saturating_add_signed(self.redis_step)
     }
 
     fn clock(&self, at: usize) -> Timestamp {

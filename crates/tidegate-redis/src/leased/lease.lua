@@ -97,7 +97,7 @@ if id == '-' then
   local wait = g < want and max(1, ceil((unit * den - level) / num)) * tick or 0
   answer = { g, 0, 0, live, there - g, 0, wait }
   -- Nothing taken, nothing to write, nothing to replicate.
-  if g == 0 and ret == 0 then return answer end
+  if g == 0 and ret == 0 and back <= 0 then return answer end
 else
   local me = nodes[id]
   if me and seq <= me.seq then return { -1, 0, 0, 0, 0, me.seq, 0 } end

@@ -142,15 +142,15 @@ impl SharedBucket {
             gap: (0, 0),
             members: BTreeMap::new(),
         });
-        state.set_clock_back(now);
+        let was_set_back = state.set_clock_back(now);
         let free = state.refill(now, &args);
         let answer = if args.node == "-" {
             state.spend(free, &args)
         } else {
             state.lease(now, &args)
         };
-        let (answer, is_kept) = answer;
-        if is_kept {
+        let (answer, is_changed) = answer;
+        if is_changed || was_set_back && args.node == "-" {
             let rest = ceil(args.full - state.level, args.num);
             let remembered = if state.members.is_empty() {
                 0
@@ -191,10 +191,10 @@ impl SharedBucket {
 }
 
 impl State {
-    fn set_clock_back(&mut self, now: i128) {
+    fn set_clock_back(&mut self, now: i128) -> bool {
         let back = self.last - now;
         if back <= 0 {
-            return;
+            return false;
         }
         self.last = now;
         self.gap = (self.gap.0 - back, self.gap.1 - back);
@@ -203,6 +203,7 @@ impl State {
             member.seen -= back;
             member.heard -= back;
         }
+        true
     }
 
     /// Returns the most that the level may be: what is neither lent nor kept back.

@@ -136,6 +136,11 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "last, gap0, gap1 = last, gap0 - back",
     ),
     (
+        "a clock set back is noted",
+        "and back <= 0 then return",
+        "then return",
+    ),
+    (
         "only common silence counts",
         "n.seen <= gap0 and",
         "true and",

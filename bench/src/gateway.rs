@@ -12,14 +12,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::idle;
 use crate::pairs::spread;
 
 const ROUNDS: usize = 5;
 const SECONDS: u64 = 3;
 const CONNECTIONS: u32 = 64;
 
-/// Runs both rows: all allowed, and (nearly) all refused.
-pub(crate) fn run() -> Result<(), String> {
+/// Runs all rows whose title has `filter` in it: all allowed, (nearly) all refused, and connections
+/// that say nothing.
+pub(crate) fn run(filter: &str) -> Result<(), String> {
     let folder = Folder::new().map_err(|error| format!("no folder for the benchmark: {error}"))?;
     let upstream = start_upstream(&folder)?;
     println!(
@@ -27,6 +29,9 @@ pub(crate) fn run() -> Result<(), String> {
          interleaved rounds; ratio = tidegate / nginx"
     );
     for row in [Row::Allowed, Row::Refused] {
+        if !row.title().contains(filter) {
+            continue;
+        }
         let nginx = start_nginx(&folder, upstream.address, row)?;
         let tidegate = start_tidegate(&folder, upstream.address, row)?;
         let sides = [&nginx, &tidegate];
@@ -41,7 +46,9 @@ pub(crate) fn run() -> Result<(), String> {
         }
         row.print(&rounds[0], &rounds[1]);
     }
-    Ok(())
+    let nginx = || start_nginx(&folder, upstream.address, Row::Allowed);
+    let tidegate = || start_tidegate(&folder, upstream.address, Row::Allowed);
+    idle::row(filter, ROUNDS, [&nginx, &tidegate])
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +58,13 @@ enum Row {
 }
 
 impl Row {
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Allowed => "proxied, limit on",
+            Self::Refused => "refused (429)",
+        }
+    }
+
     fn print(self, nginx: &[Round], tidegate: &[Round]) {
         let median = |rounds: &[Round], of: fn(&Round) -> f64| {
             spread(&rounds.iter().map(of).collect::<Vec<_>>()).1
@@ -61,14 +75,10 @@ impl Row {
             .map(|(ours, theirs)| ours.cpu_per_million / theirs.cpu_per_million)
             .collect();
         let (least, middle, most) = spread(&ratios);
-        let name = if self == Self::Allowed {
-            "proxied, limit on"
-        } else {
-            "refused (429)"
-        };
         println!(
-            "{name:<20} nginx {:.2} ({:.0}/s) | tidegate {:.2} ({:.0}/s)  ratio {middle:.2} \
+            "{:<20} nginx {:.2} ({:.0}/s) | tidegate {:.2} ({:.0}/s)  ratio {middle:.2} \
              ({least:.2}..{most:.2})",
+            self.title(),
             median(nginx, |round| round.cpu_per_million),
             median(nginx, |round| round.per_second),
             median(tidegate, |round| round.cpu_per_million),
@@ -85,7 +95,7 @@ struct Round {
 
 /// A server, killed with its workers when the row is done.
 #[derive(Debug)]
-struct Server {
+pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
 }
@@ -101,19 +111,37 @@ impl Server {
         })
     }
 
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What `/proc` says in this file about the process, and about each of its children.
+    fn proc(&self, file: &str) -> Result<Vec<String>, String> {
+        let own = self.child.id().to_string();
+        let children = fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
+        let children = children.unwrap_or_default();
+        let ids = children.split_whitespace().chain([&*own]);
+        ids.map(|id| {
+            fs::read_to_string(format!("/proc/{id}/{file}"))
+                .map_err(|error| format!("process {id}: {error}"))
+        })
+        .collect()
+    }
+
+    /// Resident memory of the process and its children; what they share counts for each.
+    pub(crate) fn resident_bytes(&self) -> Result<f64, String> {
+        let all = self.proc("statm")?;
+        let pages = all.iter().filter_map(|statm| {
+            let resident = statm.split_whitespace().nth(1)?;
+            resident.parse::<f64>().ok()
+        });
+        Ok(pages.sum::<f64>() * 4096.0)
+    }
+
     /// User and system time of the process and its children.
     fn cpu_seconds(&self) -> Result<f64, String> {
-        let own = self.child.id();
-        let children = fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
         let mut ticks = 0.0;
-        let children = children.unwrap_or_default();
-        for id in children
-            .split_whitespace()
-            .map(str::to_owned)
-            .chain([own.to_string()])
-        {
-            let stat = fs::read_to_string(format!("/proc/{id}/stat"))
-                .map_err(|error| format!("process {id}: {error}"))?;
+        for stat in self.proc("stat")? {
             let fields: Vec<&str> = stat
                 .rsplit(')')
                 .next()
@@ -209,7 +237,7 @@ fn nginx(folder: &Folder, name: &str, workers: u32, http: &str) -> Result<Comman
     let temp = path("temp");
     let config = format!(
         "worker_processes {workers};\npid {};\nerror_log {} crit;\ndaemon off;\n\
-         events {{ worker_connections 4096; }}\nhttp {{\naccess_log off; tcp_nodelay on;\n\
+         events {{ worker_connections 16384; }}\nhttp {{\naccess_log off; tcp_nodelay on;\n\
          keepalive_requests 100000000; keepalive_timeout 600s;\n\
          client_body_temp_path {temp}; proxy_temp_path {temp}; fastcgi_temp_path {temp};\n\
          uwsgi_temp_path {temp}; scgi_temp_path {temp};\n{http}\n}}\n",
@@ -232,7 +260,7 @@ fn start_tidegate(folder: &Folder, upstream: SocketAddr, row: Row) -> Result<Ser
     let policy = format!(
         "limits:\n  per-client: {{ {limit}, key: client_ip }}\n\
          upstreams: {{ up: {{ servers: [\"{upstream}\"] }} }}\n\
-         gateway:\n  listen: [\"{address}\"]\n\
+         gateway:\n  listen: [\"{address}\"]\n  max_connections: 20000\n\
          \x20 routes: [{{ id: all, upstream: up, limits: [per-client] }}]\n"
     );
     let file = folder.0.join(format!("{row:?}.yaml"));

@@ -1,8 +1,8 @@
 //! Benchmarks: rival, floor and tidegate side by side, in five paired runs.
 //!
-//! `cargo xtask bench [engine | algorithms | memory | tails | gateway | drift] [FILTER]`. A row
-//! prints the median of each side and the ratio of tidegate to its rival in each pair, lowest,
-//! median and highest, and the target. Rows that we lose stay in the table.
+//! `cargo xtask bench [engine | algorithms | memory | tails | width | gateway | drift] [FILTER]`.
+//! A row prints the median of each side and the ratio of tidegate to its rival in each pair,
+//! lowest, median and highest, and the target. Rows that we lose stay in the table.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
 mod algorithms;
@@ -10,6 +10,7 @@ mod drift;
 mod engine;
 mod floor;
 mod gateway;
+mod idle;
 mod keys;
 mod many;
 mod memory;
@@ -17,6 +18,8 @@ mod pairs;
 mod quanta_clock;
 mod stopwatch;
 mod tails;
+mod waiters;
+mod width;
 
 use std::process::ExitCode;
 
@@ -29,7 +32,7 @@ fn main() -> ExitCode {
             engine::run("");
             memory::run();
             tails::run("");
-            gateway::run()
+            width::run("").and_then(|()| gateway::run(""))
         }
         Some("engine") => {
             engine::run(&filter);
@@ -46,10 +49,13 @@ fn main() -> ExitCode {
             tails::run(&filter);
             Ok(())
         }
-        Some("gateway") => gateway::run(),
+        Some("width") => width::run(&filter),
+        // The process of its own in which one side's waiters are measured.
+        Some("waiters-of") => waiters::measure(&filter),
+        Some("gateway") => gateway::run(&filter),
         Some("drift") => drift::run(),
         Some(other) => Err(format!(
-            "no benchmark `{other}`: engine, algorithms, memory, tails, gateway or drift"
+            "no benchmark `{other}`: engine, algorithms, memory, tails, width, gateway or drift"
         )),
     };
     match result {

@@ -136,7 +136,7 @@ fn fill_from(store: &str, keys: u32, before: f64, insert: impl Fn(String)) {
     );
 }
 
-fn resident_bytes() -> f64 {
+pub(crate) fn resident_bytes() -> f64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let resident = pages
         .split_whitespace()

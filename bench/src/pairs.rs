@@ -15,18 +15,18 @@ const BATCH: usize = 512;
 
 /// One side of a row: does `BATCH` operations from a place in the stream on.
 pub(crate) struct Side<'a> {
-    pub(crate) name: &'static str,
+    pub(crate) name: &'a str,
     run: Box<dyn Fn(usize) + Sync + 'a>,
 }
 
 impl<'a> Side<'a> {
     /// A side whose operation is `op`, called with a running index.
-    pub(crate) fn new(name: &'static str, op: impl Fn(usize) + Sync + 'a) -> Self {
+    pub(crate) fn new(name: &'a str, op: impl Fn(usize) + Sync + 'a) -> Self {
         Self::by(1, name, op)
     }
 
     /// A side whose operation is so many in one, from a running index on.
-    pub(crate) fn by(many: usize, name: &'static str, op: impl Fn(usize) + Sync + 'a) -> Self {
+    pub(crate) fn by(many: usize, name: &'a str, op: impl Fn(usize) + Sync + 'a) -> Self {
         let run = move |from: usize| {
             for index in (from..from + BATCH).step_by(many) {
                 op(index);
@@ -68,12 +68,7 @@ pub(crate) fn row(
     let (Some(rival), Some(ours)) = (nanos.first(), nanos.last()) else {
         return;
     };
-    let ratios: Vec<f64> = ours
-        .iter()
-        .zip(rival)
-        .map(|(ours, rival)| ours / rival)
-        .collect();
-    let (least, median, most) = spread(&ratios);
+    let (least, median, most) = spread(&ratios(ours, rival));
     let verdict = |is: f64, target: f64| if is <= target { "met" } else { "missed" };
     let target = match target {
         Target::Ratio(target) => format!("  <= {target:.2}: {}", verdict(median, target)),
@@ -86,6 +81,32 @@ pub(crate) fn row(
     println!("{title}");
     println!("  {}", cells.join(" | "));
     println!("  ratio {median:.2} ({least:.2}..{most:.2}){target}");
+}
+
+/// A row of the same at several widths: each, and its ratio to the first.
+pub(crate) fn row_of_widths(title: &str, filter: &str, sides: &[Side<'_>]) {
+    if !title.contains(filter) {
+        return;
+    }
+    let nanos = runs(1, sides);
+    let Some(first) = nanos.first() else { return };
+    let cells = sides.iter().zip(&nanos).map(|(side, nanos)| {
+        let (least, median, most) = spread(&ratios(nanos, first));
+        let each = spread(nanos).1;
+        format!(
+            "{}: {each:.0} ns, {median:.2} ({least:.2}..{most:.2})",
+            side.name
+        )
+    });
+    println!("{title}");
+    println!("  {}", cells.collect::<Vec<_>>().join(" | "));
+}
+
+pub(crate) fn ratios(ours: &[f64], theirs: &[f64]) -> Vec<f64> {
+    ours.iter()
+        .zip(theirs)
+        .map(|(ours, theirs)| ours / theirs)
+        .collect()
 }
 
 /// The median of each side.

@@ -12,6 +12,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("curl", "curl"),
     ("haproxy", "haproxy"),
     ("nginx", "nginx"),
+    ("openssl", "openssl"),
     ("redis-server", "redis-server"),
     ("wrk", "wrk"),
 ];

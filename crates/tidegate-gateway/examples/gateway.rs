@@ -52,6 +52,7 @@ fn policy(listen: &str, upstream: &str, rate: &str, burst: &str) -> Result<Polic
             overrides: Vec::new(),
             queue: None,
             on_change: tidegate::OnChange::KeepUsed,
+            shared: None,
         });
     }
     let route = Route {
@@ -76,6 +77,7 @@ fn policy(listen: &str, upstream: &str, rate: &str, burst: &str) -> Result<Polic
         balance: Balance::RoundRobin,
     }];
     Ok(Policy {
+        redis: None,
         limits,
         upstreams,
         gateway: Some(gateway),

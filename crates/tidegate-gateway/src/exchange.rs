@@ -10,7 +10,7 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tidegate::Timestamp;
 use tidegate_http::Problem;
-use tidegate_node::{Call, Hold, InLine, Turn};
+use tidegate_node::{Call, Hold, Pending, Turn};
 
 use crate::answer::{self, LimitFields};
 use crate::body::{RequestBody, ResponseBody};
@@ -85,10 +85,7 @@ async fn admit(client: &Client, request: &Request<Incoming>) -> Result<Passage, 
         match decide(client, request, came, turn) {
             Decided::Goes(passage) => return Ok(passage),
             Decided::Refused(refusal) => return Err(refusal),
-            Decided::Waits(line) => {
-                let place = line.wait(&*client.core.timer).await;
-                turn = place.map_or(Turn::Last, Turn::With);
-            }
+            Decided::Waits(pending) => turn = pending.wait(&*client.core.timer).await,
         }
     }
 }
@@ -97,7 +94,7 @@ async fn admit(client: &Client, request: &Request<Incoming>) -> Result<Passage, 
 enum Decided {
     Goes(Passage),
     Refused(answer::Local),
-    Waits(InLine),
+    Waits(Pending),
 }
 
 /// Decides, at once.
@@ -119,7 +116,7 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     };
     let now = match turn {
         Turn::First => came,
-        Turn::With(_) | Turn::Last => core.node.clock().now(),
+        Turn::With(_) | Turn::Last | Turn::Shared(_) => core.node.clock().now(),
     };
     let call = Call {
         request: &view,
@@ -132,7 +129,7 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     };
     let admission = match snapshot.decide_or_wait(&call, came, turn) {
         Ok(admission) => admission,
-        Err(line) => return Decided::Waits(line),
+        Err(pending) => return Decided::Waits(pending),
     };
     let fields = LimitFields::of(&admission, &settings);
     if !admission.is_allowed() {

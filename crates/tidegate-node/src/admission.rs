@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tidegate::{Algorithm, Clock, Decision, Enforcer, Receipt, Timestamp};
+use tidegate::{Algorithm, Clock, Decision, Enforcer, Receipt, SharedTaken, Timestamp};
 use tidegate_policy::KeyPart;
 
 use crate::enforced_limit::EnforcedLimit;
@@ -116,6 +116,9 @@ impl<'a> Admission<'a> {
 #[must_use = "dropping it gives back what the request holds"]
 pub struct Hold {
     pub(crate) taken: SmallVec<[(Enforcer, Receipt); 2]>,
+    /// What was taken of limits that nodes share.
+    pub(crate) others: Vec<Box<dyn SharedTaken>>,
+    has_gone_ahead: bool,
     pub(crate) clock: Option<Arc<dyn Clock>>,
 }
 
@@ -132,16 +135,23 @@ impl Hold {
     /// what they took.
     pub fn go_ahead(&mut self) {
         self.taken.retain(|(enforcer, _)| enforcer.is_gate());
+        self.others.retain(|taken| taken.has_places());
+        self.has_gone_ahead = true;
     }
 
     /// Whether nothing would be given back.
     pub fn is_empty(&self) -> bool {
-        self.taken.is_empty()
+        self.taken.is_empty() && self.others.is_empty()
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
+        if !self.has_gone_ahead {
+            for taken in self.others.drain(..) {
+                taken.give_back();
+            }
+        }
         if self.taken.is_empty() {
             return;
         }

@@ -1,35 +1,20 @@
 //! The decision path: which limits a request meets, and what they say together.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tidegate::{
-    Algorithm, Answer, Asked, Decision, Enforcer, KeyHash, Receipt, Timestamp,
-    check_all_with_receipts,
-};
+use tidegate::{Answer, Asked, Decision, Enforcer, Receipt, Timestamp, check_all_with_receipts};
 use tidegate_policy::KeyPart;
 
 use crate::admission::{Admission, Applied};
 use crate::call::Call;
 use crate::counts::Outcome;
 use crate::enforced_limit::{EnforcedLimit, Meets, refusal};
-use crate::in_line::{InLine, Place};
+use crate::in_line::Place;
+use crate::meeting::{Meeting, Met};
+use crate::shared_call::{Pending, SharedTurn};
 use crate::snapshot::Snapshot;
-
-/// A limit that a request meets, with everything to ask it.
-struct Met<'a> {
-    limit: &'a EnforcedLimit,
-    algorithm: &'a Algorithm,
-    enforcer: &'a Enforcer,
-    hash: KeyHash,
-}
-
-/// The limits that a request meets.
-#[derive(Default)]
-struct Meeting<'a> {
-    enforced: SmallVec<[Met<'a>; 4]>,
-    shadow: SmallVec<[Met<'a>; 2]>,
-}
 
 /// How often a request has been asked about that may have to wait in line.
 #[derive(Debug)]
@@ -40,6 +25,8 @@ pub enum Turn {
     With(Place),
     /// It has waited for nothing, and does not wait any more.
     Last,
+    /// Limits that nodes share have been asked, and this is their answer.
+    Shared(Box<SharedTurn>),
 }
 
 impl Snapshot {
@@ -48,12 +35,14 @@ impl Snapshot {
     /// A request that lacks a part of a key is refused, passed by, or counted with all others
     /// that lack it, as the limit says. Shadow limits decide and count beside the others, and
     /// change nothing. A limit that is named twice is asked once. Nothing waits here: a concurrency
-    /// limit that is full refuses, also where it has a queue.
+    /// limit that is full refuses, also where it has a queue; and limits that nodes share are
+    /// decided on as if this node were the only one.
     pub fn decide<'a>(&'a self, call: &Call<'_>) -> Admission<'a> {
-        let met = match self.meet(call) {
+        let mut met = match self.meet(call) {
             Ok(met) => met,
             Err(refused) => return refused,
         };
+        met.keep_to_this_node();
         let mut admission = Admission::default();
         if call.peek {
             let peeked = met.enforced.iter().map(|met| met.peek(call));
@@ -66,23 +55,39 @@ impl Snapshot {
         self.settle(&met, call, admission)
     }
 
-    /// The same for a door that can wait. Where only places of concurrency limits are missing
-    /// that have queues, a request that `came` at that time is to wait in line, and to be asked
-    /// about again [with](Turn::With) what came of it. Meanwhile it has taken nothing; with a
-    /// place in hand, all other limits are charged or none, and the place goes back if none is.
+    /// The same for a door that can wait: for what limits say that nodes share, and, where only
+    /// places of concurrency limits are missing that have queues, in line. A request that `came`
+    /// at that time [waits](Pending::wait), and is asked about again with what came of it.
+    /// Meanwhile it has taken nothing of this node's limits; with a place or an answer in hand, all
+    /// others are charged or none, and what it has goes back if none is.
     ///
     /// # Errors
-    /// [`InLine`] for a request that is to wait.
+    /// [`Pending`] for a request that is to wait.
     pub fn decide_or_wait<'a>(
         &'a self,
         call: &Call<'_>,
         came: Timestamp,
         turn: Turn,
-    ) -> Result<Admission<'a>, InLine> {
-        let met = match self.meet(call) {
+    ) -> Result<Admission<'a>, Pending> {
+        let mut met = match self.meet(call) {
             Ok(met) => met,
             Err(refused) => return Ok(refused),
         };
+        if met.shared.is_empty() && met.shared_shadow.is_empty() {
+            return self.decide_here(&met, call, came, turn, Vec::new());
+        }
+        self.decide_shared(&mut met, call, came, turn)
+    }
+
+    /// The same once limits that nodes share have allowed it, or where there are none.
+    pub(crate) fn decide_here<'a>(
+        &'a self,
+        met: &Meeting<'a>,
+        call: &Call<'_>,
+        came: Timestamp,
+        turn: Turn,
+        others: Vec<Applied<'a>>,
+    ) -> Result<Admission<'a>, Pending> {
         let mut admission = Admission::default();
         let is_last = matches!(turn, Turn::Last);
         match turn {
@@ -90,12 +95,15 @@ impl Snapshot {
                 decide_with(place, &met.enforced, call, &mut admission);
                 admission.waited = call.now.since(came);
             }
-            Turn::First | Turn::Last => decide_enforced(&met.enforced, call, &mut admission),
+            Turn::First | Turn::Last | Turn::Shared(_) => {
+                decide_enforced(&met.enforced, call, &mut admission);
+            }
         }
         if !is_last && let Some(line) = met.line(&admission, call, came) {
-            return Err(line);
+            return Err(Pending::InLine(line));
         }
-        Ok(self.settle(&met, call, admission))
+        admission.applied.extend(others);
+        Ok(self.settle(met, call, admission))
     }
 
     /// The limits that a request meets; or its refusal, where it lacks a part of a key.
@@ -120,18 +128,15 @@ impl Snapshot {
                     hash,
                     enforcer,
                     algorithm,
+                    shared,
                 } => {
                     let one = Met {
                         limit,
                         algorithm,
-                        enforcer,
+                        enforcer: Cow::Borrowed(enforcer),
                         hash,
                     };
-                    if limit.rule().shadow {
-                        met.shadow.push(one);
-                    } else {
-                        met.enforced.push(one);
-                    }
+                    met.add(one, shared, call);
                 }
             }
         }
@@ -139,7 +144,7 @@ impl Snapshot {
     }
 
     /// What follows from the answer of the enforced limits.
-    fn settle<'a>(
+    pub(crate) fn settle<'a>(
         &self,
         met: &Meeting<'a>,
         call: &Call<'_>,
@@ -154,37 +159,6 @@ impl Snapshot {
             admission.hold.clock = Some(Arc::clone(self.clock()));
         }
         admission
-    }
-}
-
-impl Meeting<'_> {
-    /// The line of the first limit that refused, if all that refused have one.
-    fn line(&self, admission: &Admission<'_>, call: &Call<'_>, came: Timestamp) -> Option<InLine> {
-        let mut line = None;
-        for (met, applied) in self.enforced.iter().zip(&admission.applied) {
-            if applied.decision.is_allowed() {
-                continue;
-            }
-            let queue = met.limit.rule().queue.as_ref()?;
-            if !applied.decision.is_on_release() {
-                return None;
-            }
-            let longest = call.max_wait.unwrap_or(queue.max_wait).min(queue.max_wait);
-            let until = came.after(longest);
-            if until <= call.now {
-                return None;
-            }
-            line = line.or_else(|| {
-                Some(InLine {
-                    enforcer: Arc::clone(met.enforcer),
-                    key: met.hash,
-                    ask: met.limit.ask(met.algorithm, call),
-                    length: queue.length,
-                    until,
-                })
-            });
-        }
-        line
     }
 }
 
@@ -274,42 +248,13 @@ fn decide_shadow<'a>(met: &[Met<'a>], call: &Call<'_>, admission: &mut Admission
     }
 }
 
-impl<'a> Met<'a> {
-    fn asked(&self, call: &Call<'_>) -> Asked<'a> {
-        let ask = self.limit.ask(self.algorithm, call);
-        Asked {
-            limit: &**self.enforcer,
-            key: self.hash,
-            ask,
-        }
-    }
-
-    fn check(&self, call: &Call<'_>) -> (Decision, Option<Receipt>) {
-        let ask = self.limit.ask(self.algorithm, call);
-        self.enforcer.check(self.hash, call.now, &ask)
-    }
-
-    fn peek(&self, call: &Call<'_>) -> Applied<'a> {
-        let ask = self.limit.ask(self.algorithm, call);
-        self.applied(self.enforcer.peek(self.hash, call.now, &ask))
-    }
-
-    const fn applied(&self, decision: Decision) -> Applied<'a> {
-        Applied {
-            limit: self.limit,
-            algorithm: self.algorithm,
-            decision,
-        }
-    }
-}
-
 impl<'a> Admission<'a> {
     fn take(&mut self, met: &Met<'a>, decision: Decision, receipt: Option<Receipt>) {
         self.applied.push(met.applied(decision));
         if let Some(receipt) = receipt {
             self.hold
                 .taken
-                .push((Enforcer::clone(met.enforcer), receipt));
+                .push((Enforcer::clone(&met.enforcer), receipt));
         }
     }
 

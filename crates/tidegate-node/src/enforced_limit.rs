@@ -11,7 +11,9 @@ use tidegate_policy::{KeyPart, LimitRule, OnMissing};
 use crate::call::Call;
 use crate::counts::Counts;
 use crate::key_bytes::KeyBytes;
+use crate::node::{Others, PolicyError};
 use crate::overrides::Overrides;
+use crate::shared_limit::Shared;
 
 /// A limit, its overrides, and their states.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub struct EnforcedLimit {
     /// The limit's own numbers, then each override's: all over one store.
     enforcers: Vec<Enforcer>,
     counts: Arc<Counts>,
+    /// How other nodes have it, too.
+    shared: Option<Shared>,
 }
 
 /// What a request has to do with a limit.
@@ -31,6 +35,9 @@ pub(crate) enum Meets<'a> {
         hash: KeyHash,
         enforcer: &'a Enforcer,
         algorithm: &'a Algorithm,
+        /// The limit's share in what nodes share, if they do: with the place of the numbers that
+        /// hold, and the key as other nodes have it, too.
+        shared: Option<(&'a Shared, usize, Box<[u8]>)>,
     },
     /// It lacks this part, and is refused for it.
     Refused(&'a KeyPart),
@@ -43,10 +50,20 @@ impl EnforcedLimit {
     /// first is made, since making one changes the states of the limit before it.
     ///
     /// # Errors
-    /// [`QuotaError`] where the numbers make no limit, or an override is of another kind.
-    pub(crate) fn validate(rule: &LimitRule) -> Result<(), QuotaError> {
+    /// [`PolicyError`] where the numbers make no limit, an override is of another kind, or nodes
+    /// cannot share it.
+    pub(crate) fn validate(rule: &LimitRule, others: &Others) -> Result<(), PolicyError> {
         // A store without keys costs next to nothing.
-        tidegate::enforcers(&algorithms(rule), 1).map(drop)
+        tidegate::enforcers(&algorithms(rule), 1)?;
+        let validated = match (rule.shared, others) {
+            (None, _) | (_, Others::Simulated) => Ok(()),
+            (Some(shared), Others::Store(store)) => Shared::validate(rule, shared, &**store),
+            (Some(_), Others::None) => Err("this node has no Redis".to_owned()),
+        };
+        validated.map_err(|reason| PolicyError::Shared {
+            limit: rule.limit.name().to_owned(),
+            reason,
+        })
     }
 
     /// The limit of `rule` from `now` on; with the states of `old` where that counted by the same
@@ -58,6 +75,7 @@ impl EnforcedLimit {
         rule: &LimitRule,
         ipv6_prefix: u8,
         old: Option<&Self>,
+        others: &Others,
         now: Timestamp,
     ) -> Result<Self, QuotaError> {
         let algorithms = algorithms(rule);
@@ -74,6 +92,12 @@ impl EnforcedLimit {
             overrides: Overrides::new(&rule.overrides),
             enforcers,
             counts: old.map(|old| Arc::clone(&old.counts)).unwrap_or_default(),
+            shared: match (rule.shared, others) {
+                (Some(shared), Others::Store(store)) => {
+                    Some(Shared::new(rule, shared, Arc::clone(store)))
+                }
+                _ => None,
+            },
         })
     }
 
@@ -106,6 +130,12 @@ impl EnforcedLimit {
         &self.counts
     }
 
+    /// Since when the state that nodes share cannot be reached; `None` while it can, or for a
+    /// limit of this node's own.
+    pub fn unavailable_since(&self) -> Option<Timestamp> {
+        self.shared.as_ref()?.unavailable_since()
+    }
+
     /// What its store holds and has let go of.
     pub fn store_stats(&self) -> StoreStats {
         self.enforcers[0].stats()
@@ -133,18 +163,17 @@ impl EnforcedLimit {
                 OnMissing::Shared => {}
             }
         }
-        let (enforcer, limit) = match self.overrides.find(&key) {
-            Some(index) => (
-                &self.enforcers[index + 1],
-                &self.rule.overrides[index].limit,
-            ),
-            None => (&self.enforcers[0], &self.rule.limit),
+        let (at, limit) = match self.overrides.find(&key) {
+            Some(index) => (index + 1, &self.rule.overrides[index].limit),
+            None => (0, &self.rule.limit),
         };
         let hash = hasher.hash_bytes(key.as_bytes());
+        let shared = self.shared.as_ref();
         Meets::Key {
             hash,
-            enforcer,
+            enforcer: &self.enforcers[at],
             algorithm: limit.algorithm(),
+            shared: shared.map(|shared| (shared, at, Box::from(key.as_bytes()))),
         }
     }
 

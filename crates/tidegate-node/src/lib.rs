@@ -20,12 +20,16 @@ mod admission;
 mod call;
 mod counts;
 mod decide;
+mod decide_shared;
 mod enforced_limit;
 mod in_line;
 mod key_bytes;
+mod meeting;
 mod metrics;
 mod node;
 mod overrides;
+mod shared_call;
+mod shared_limit;
 mod snapshot;
 mod timer;
 mod watch;
@@ -38,7 +42,8 @@ pub use self::{
     enforced_limit::EnforcedLimit,
     in_line::{InLine, Place},
     metrics::NodeMetrics,
-    node::{Node, PolicyStatus, ReloadFailure},
+    node::{Node, PolicyError, PolicyStatus, ReloadFailure},
+    shared_call::{Pending, SharedTurn},
     snapshot::Snapshot,
     timer::Timer,
     watch::{PolicyWatch, WatchError},

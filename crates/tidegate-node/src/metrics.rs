@@ -25,6 +25,7 @@ pub struct NodeMetrics(Arc<Node>);
 #[derive(Clone, Copy, Debug)]
 enum Metric {
     Decisions,
+    Unavailable,
     StoreKeys,
     StoreMaxKeys,
     StoreEvictions,
@@ -41,6 +42,10 @@ impl Metric {
     const fn name_and_help(self) -> (&'static str, &'static str) {
         match self {
             Self::Decisions => ("tidegate_decisions", "Decisions by limit and outcome"),
+            Self::Unavailable => (
+                "tidegate_limit_unavailable",
+                "1 while what nodes share of a limit cannot be reached, else 0",
+            ),
             Self::StoreKeys => ("tidegate_store_keys", "Keys that a limit remembers"),
             Self::StoreMaxKeys => ("tidegate_store_max_keys", "The most keys it may remember"),
             Self::StoreEvictions => (
@@ -103,6 +108,13 @@ fn encode_limits(
             let count = ConstCounter::new(limit.counts().get(outcome));
             count.encode(family.encode_family(&labels)?)?;
         }
+    }
+    let (name, help) = Metric::Unavailable.name_and_help();
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for limit in limits.iter().filter(|limit| limit.rule().shared.is_some()) {
+        let labels = [("limit", label(limit.name()))];
+        let is_away = u64::from(limit.unavailable_since().is_some());
+        ConstGauge::new(is_away).encode(family.encode_family(&labels)?)?;
     }
     encode_each(encoder, Metric::StoreKeys, limits, |stats| {
         stats.keys as u64

@@ -1,9 +1,10 @@
 //! A node: the policy in force, and its reload.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
-use tidegate::{Clock, KeyHasher, QuotaError, Timestamp};
+use tidegate::{Clock, KeyHasher, QuotaError, SharedStore, Timestamp};
 use tidegate_policy::Policy;
 
 use crate::snapshot::Snapshot;
@@ -14,6 +15,7 @@ pub struct Node {
     current: ArcSwap<Snapshot>,
     hasher: KeyHasher,
     clock: Arc<dyn Clock>,
+    others: Others,
     /// Held through a reload: one at a time.
     status: Mutex<PolicyStatus>,
 }
@@ -47,17 +49,66 @@ pub struct ReloadFailure {
     pub reason: String,
 }
 
+/// What there is of other nodes.
+#[derive(Clone, Debug)]
+pub(crate) enum Others {
+    /// Nothing: limits that nodes share cannot be had.
+    None,
+    /// Nothing, and such limits are decided on as if there were no others.
+    Simulated,
+    /// Who keeps what nodes share.
+    Store(Arc<dyn SharedStore>),
+}
+
+/// Why a policy cannot be put in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// The numbers of a limit make none; policies that were loaded from a file have been checked
+    /// for that.
+    Quota(QuotaError),
+    /// A limit cannot be shared as it is to be.
+    Shared {
+        /// The limit's name.
+        limit: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// It names another Redis than the node has.
+    OtherRedis,
+}
+
+impl From<QuotaError> for PolicyError {
+    fn from(error: QuotaError) -> Self {
+        Self::Quota(error)
+    }
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Quota(error) => error.fmt(f),
+            Self::Shared { limit, reason } => {
+                write!(f, "the limit `{limit}` cannot be shared: {reason}")
+            }
+            Self::OtherRedis => f.write_str("what `redis` says changes with a restart only"),
+        }
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
 impl Node {
-    /// A node of this policy, on this clock.
+    /// A node of this policy, on this clock, that is alone: it has no limits that nodes share.
     ///
     /// # Errors
-    /// [`QuotaError`] where a limit of the policy is none; policies that were loaded from a file
-    /// have been checked for that.
-    pub fn new(policy: Policy, clock: Arc<dyn Clock>) -> Result<Arc<Self>, QuotaError> {
-        Self::with_hasher(policy, clock, KeyHasher::random())
+    /// [`PolicyError`] where the policy cannot be put in force.
+    pub fn new(policy: Policy, clock: Arc<dyn Clock>) -> Result<Arc<Self>, PolicyError> {
+        Self::start(policy, clock, KeyHasher::random(), Others::None)
     }
 
-    /// The same with a hasher of the caller's, for simulations that have to repeat themselves.
+    /// A node with a hasher of the caller's, for simulations that have to repeat themselves. It
+    /// decides on limits that nodes share as if there were no others.
     ///
     /// # Errors
     /// As [`Node::new`].
@@ -65,8 +116,30 @@ impl Node {
         policy: Policy,
         clock: Arc<dyn Clock>,
         hasher: KeyHasher,
-    ) -> Result<Arc<Self>, QuotaError> {
-        let first = Snapshot::new(policy, hasher.clone(), Arc::clone(&clock), None)?;
+    ) -> Result<Arc<Self>, PolicyError> {
+        Self::start(policy, clock, hasher, Others::Simulated)
+    }
+
+    /// A node among others: `store` keeps what they share.
+    ///
+    /// # Errors
+    /// As [`Node::new`].
+    pub fn with_store(
+        policy: Policy,
+        clock: Arc<dyn Clock>,
+        store: Arc<dyn SharedStore>,
+    ) -> Result<Arc<Self>, PolicyError> {
+        Self::start(policy, clock, KeyHasher::random(), Others::Store(store))
+    }
+
+    fn start(
+        policy: Policy,
+        clock: Arc<dyn Clock>,
+        hasher: KeyHasher,
+        others: Others,
+    ) -> Result<Arc<Self>, PolicyError> {
+        let (its_hasher, its_clock) = (hasher.clone(), Arc::clone(&clock));
+        let first = Snapshot::new(policy, its_hasher, its_clock, None, &others)?;
         let status = PolicyStatus {
             revision: 1,
             loaded_at: clock.now(),
@@ -76,6 +149,7 @@ impl Node {
             current: ArcSwap::from_pointee(first),
             hasher,
             clock,
+            others,
             status: Mutex::new(status),
         }))
     }
@@ -100,12 +174,16 @@ impl Node {
     /// numbers hold at once. Decisions go on meanwhile.
     ///
     /// # Errors
-    /// [`QuotaError`] where a limit of the policy is none: the old policy stays then.
-    pub fn reload(&self, policy: Policy) -> Result<u64, QuotaError> {
+    /// [`PolicyError`] where it cannot be put in force: the old policy stays then.
+    pub fn reload(&self, policy: Policy) -> Result<u64, PolicyError> {
         let mut status = self.lock_status();
         let old = self.current.load_full();
         let clock = Arc::clone(&self.clock);
-        let new = Snapshot::new(policy, self.hasher.clone(), clock, Some(&old))?;
+        if policy.redis != old.policy().redis {
+            return Err(PolicyError::OtherRedis);
+        }
+        let hasher = self.hasher.clone();
+        let new = Snapshot::new(policy, hasher, clock, Some(&old), &self.others)?;
         let new = Arc::new(new);
         self.current.store(Arc::clone(&new));
         let now = self.clock.now();

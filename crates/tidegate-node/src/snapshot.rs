@@ -7,6 +7,7 @@ use tidegate::{Clock, KeyHasher, QuotaError, Timestamp};
 use tidegate_policy::Policy;
 
 use crate::enforced_limit::EnforcedLimit;
+use crate::node::{Others, PolicyError};
 
 /// A policy that is in force: what a request sees from start to end, whatever is reloaded
 /// meanwhile.
@@ -26,7 +27,8 @@ impl Snapshot {
         hasher: KeyHasher,
         clock: Arc<dyn Clock>,
         old: Option<&Self>,
-    ) -> Result<Self, QuotaError> {
+        others: &Others,
+    ) -> Result<Self, PolicyError> {
         let by_name: HashMap<&str, &Arc<EnforcedLimit>> = old
             .iter()
             .flat_map(|old| &old.limits)
@@ -34,14 +36,14 @@ impl Snapshot {
             .collect();
         // All of it, before the first limit takes the place of an old one.
         for rule in &policy.limits {
-            EnforcedLimit::validate(rule)?;
+            EnforcedLimit::validate(rule, others)?;
         }
         let (ipv6_prefix, now) = (policy.ipv6_prefix(), clock.now());
         let limits = policy.limits.iter().map(|rule| {
             let old = by_name.get(rule.limit.name()).map(|old| &***old);
-            EnforcedLimit::new(rule, ipv6_prefix, old, now).map(Arc::new)
+            EnforcedLimit::new(rule, ipv6_prefix, old, others, now).map(Arc::new)
         });
-        let limits = limits.collect::<Result<_, _>>()?;
+        let limits = limits.collect::<Result<_, QuotaError>>()?;
         let revision = old.map_or(1, |old| old.revision + 1);
         Ok(Self {
             policy,

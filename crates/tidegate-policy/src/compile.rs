@@ -14,8 +14,10 @@ mod names;
 mod overrides;
 mod queue;
 mod rates;
+mod redis;
 mod routes;
 mod scalars;
+mod sharing;
 mod upstreams;
 
 use self::names::{NameSet, Names};
@@ -37,10 +39,14 @@ pub(crate) fn compile(file: &PolicyFile, report: &Report<'_>) -> Policy {
         rules: file.limits.get().map(rates::rules).unwrap_or_default(),
         upstreams: NameSet::of("upstream", &file.upstreams, report),
     };
-    let limits = file
-        .limits
-        .get()
-        .map(|limits| limits::compile(limits, &names.limits, ipv6_prefix, report));
+    let limits = file.limits.get().map(|limits| {
+        let around = (ipv6_prefix, file.redis.is_written());
+        limits::compile(limits, &names.limits, around, report)
+    });
+    let redis = file
+        .redis
+        .placed()
+        .and_then(|(file, place)| redis::compile(file, place, report));
     let upstreams = file
         .upstreams
         .get()
@@ -71,6 +77,7 @@ pub(crate) fn compile(file: &PolicyFile, report: &Report<'_>) -> Policy {
         limits: limits.unwrap_or_default(),
         upstreams: upstreams.unwrap_or_default(),
         gateway,
+        redis,
         admin,
     }
 }

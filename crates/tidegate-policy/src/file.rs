@@ -6,6 +6,7 @@
 mod field;
 mod gateway;
 mod limit;
+mod redis;
 mod text;
 mod upstream;
 
@@ -15,9 +16,10 @@ use serde::Deserialize;
 pub(crate) use self::field::{Field, Map, OneOrMany};
 pub(crate) use self::gateway::{AdminFile, GatewayFile, MatchFile, RouteFile};
 pub(crate) use self::limit::{
-    AlgorithmName, AlignName, LimitFile, OnChangeName, OnMissingName, OverrideFile, QueueFile,
-    RefillName,
+    AlgorithmName, AlignName, LimitFile, OnChangeName, OnMissingName, OnUnavailableName,
+    OverrideFile, QueueFile, RefillName, SchemeName, StoreName, ThenName,
 };
+pub(crate) use self::redis::RedisFile;
 pub(crate) use self::text::{DurationText, RateText, Scalar, SizeText};
 pub(crate) use self::upstream::{BalanceName, BuiltinName, UpstreamFile};
 
@@ -25,7 +27,7 @@ pub(crate) use self::upstream::{BalanceName, BuiltinName, UpstreamFile};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(
     rename = "a policy",
-    expecting = "a map with limits, upstreams, gateway and admin"
+    expecting = "a map with limits, redis, upstreams, gateway and admin"
 )]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Policy")]
@@ -36,6 +38,8 @@ pub(crate) struct PolicyFile {
     pub(crate) upstreams: Field<Map<UpstreamFile>>,
     /// The reverse proxy.
     pub(crate) gateway: Field<GatewayFile>,
+    /// What nodes share their limits through.
+    pub(crate) redis: Field<RedisFile>,
     /// The admin port: health, metrics, limits.
     pub(crate) admin: Field<AdminFile>,
 }

@@ -3,12 +3,9 @@
 
 /// Keys, by the container that they will be in.
 const LATER_KEYS: &[(&str, &[&str])] = &[
-    ("a policy", &["redis", "service"]),
+    ("a policy", &["service"]),
     ("on_limit", &["reject", "redirect", "degrade", "challenge"]),
-    (
-        "a limit",
-        &["bandwidth", "store", "scheme", "on_unavailable", "then"],
-    ),
+    ("a limit", &["bandwidth"]),
     ("an override", &["bandwidth"]),
 ];
 

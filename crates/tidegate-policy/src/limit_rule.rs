@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{Algorithm, Ask, Limit, OnChange};
+use tidegate::{Algorithm, Ask, Limit, OnChange, Sharing};
 
 use crate::key::KeyPart;
 
@@ -28,6 +28,31 @@ pub struct LimitRule {
     pub queue: Option<Queue>,
     /// What stays of what keys have used when this takes the place of another limit.
     pub on_change: OnChange,
+    /// How nodes share it; `None`: each node has its own.
+    pub shared: Option<SharedRule>,
+}
+
+/// How nodes share a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedRule {
+    /// The way.
+    pub sharing: Sharing,
+    /// What holds while the state cannot be reached.
+    pub on_unavailable: OnUnavailable,
+}
+
+/// What holds for a shared limit whose state cannot be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnUnavailable {
+    /// Each node grants its share, as long as it may believe to know how many there are.
+    LocalShare {
+        /// Whether everything passes after that; else nothing does.
+        then_open: bool,
+    },
+    /// Everything passes.
+    Open,
+    /// Nothing passes.
+    Closed,
 }
 
 /// A line to wait in, first come, first served.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::admin::Admin;
 use crate::gateway::Gateway;
 use crate::limit_rule::LimitRule;
+use crate::redis::RedisSettings;
 use crate::request::Request;
 use crate::route::Route;
 use crate::upstream::Upstream;
@@ -18,6 +19,8 @@ pub struct Policy {
     pub upstreams: Vec<Upstream>,
     /// The reverse proxy, if there is to be one.
     pub gateway: Option<Gateway>,
+    /// What nodes share their limits through, if they do.
+    pub redis: Option<RedisSettings>,
     /// The admin port, if there is to be one.
     pub admin: Option<Admin>,
 }

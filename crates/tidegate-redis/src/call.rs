@@ -38,6 +38,8 @@ pub enum Unavailable {
     Server(String),
     /// An answer that is none of this script.
     BadAnswer(String),
+    /// Not asked: so many callers wait for the same limits already.
+    Crowded(usize),
 }
 
 impl fmt::Display for Unavailable {
@@ -47,6 +49,7 @@ impl fmt::Display for Unavailable {
             Self::TimedOut(after) => write!(f, "Redis has not answered within {after:?}"),
             Self::Server(why) => write!(f, "Redis cannot answer: {why}"),
             Self::BadAnswer(what) => write!(f, "Redis answered with something else: {what}"),
+            Self::Crowded(callers) => write!(f, "{callers} callers wait for this already"),
         }
     }
 }

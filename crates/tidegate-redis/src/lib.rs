@@ -1,10 +1,27 @@
 //! Limits that several machines share through one Redis.
 
+mod backoff;
+mod breaker;
 mod call;
+mod config;
+mod endpoint;
+pub mod exact;
+mod fault;
+mod health;
+mod key;
 mod leased;
+mod members;
+mod store;
 
 pub use self::call::{Answer, Script, ScriptCall, Scripts, Unavailable};
+pub use self::config::{Address, ConfigError, EndpointConfig, Login, Tls, Topology};
+pub use self::endpoint::Endpoint;
+pub use self::exact::{Exact, ExactLimiter, NotShared};
+pub use self::health::{Counts, Health, ServerHealth, State};
+pub use self::key::{MAX_KEY_BYTES, Subject};
 pub use self::leased::{
     Checked, LEASE, LEASE_BUDGET, LeaseError, LeaseNode, LeaseReply, LeaseRequest, LeaseState,
     LeaseTerms, NodeId, Scheme, SpendReply, SpendRequest,
 };
+pub use self::members::MEMBERS;
+pub use self::store::RedisStore;

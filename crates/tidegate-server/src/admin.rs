@@ -2,6 +2,7 @@
 
 mod gateway_metrics;
 mod limits;
+mod redis_metrics;
 
 use std::future::Future;
 use std::io;
@@ -26,6 +27,8 @@ use tidegate_node::{Node, NodeMetrics};
 use tokio::sync::Semaphore;
 
 use self::gateway_metrics::GatewayMetrics;
+use self::redis_metrics::RedisMetrics;
+use crate::redis::Redis;
 
 /// Most connections at once; the next ones wait.
 const MAX_CONNECTIONS: usize = 64;
@@ -42,11 +45,18 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    pub(crate) fn new(node: Arc<Node>, gateway: Option<Counters>) -> Self {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        gateway: Option<Counters>,
+        redis: Option<Arc<Redis>>,
+    ) -> Self {
         let mut metrics = Registry::default();
         metrics.register_collector(Box::new(NodeMetrics::new(Arc::clone(&node))));
         if let Some(counters) = gateway {
             metrics.register_collector(Box::new(GatewayMetrics::new(counters)));
+        }
+        if let Some(redis) = redis {
+            metrics.register_collector(Box::new(RedisMetrics(redis)));
         }
         Self {
             node,

@@ -13,9 +13,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Clock, KeyHasher, MAX_LIMITS_PER_CHECK, ManualClock, QuotaError, Timestamp};
+use tidegate::{Clock, KeyHasher, MAX_LIMITS_PER_CHECK, ManualClock, Timestamp};
 use tidegate_gateway::RequestView;
-use tidegate_node::{Call, Hold, Node, Snapshot, Turn};
+use tidegate_node::{Call, Hold, Node, PolicyError, Snapshot, Turn};
 use tidegate_policy::Policy;
 
 pub use self::decision_line::{DecisionLine, OutcomeWord, RetryWord};
@@ -55,7 +55,7 @@ pub enum SimulationError {
     /// It ends a request that is not in flight: that never came, was refused, or has ended.
     NotInFlight(usize),
     /// Its policy has a limit that is none.
-    Quota(QuotaError),
+    Policy(PolicyError),
 }
 
 impl fmt::Display for SimulationError {
@@ -71,7 +71,7 @@ impl fmt::Display for SimulationError {
             Self::NotInFlight(line) => {
                 write!(f, "the request of line {line} is not in flight")
             }
-            Self::Quota(error) => write!(f, "{error}"),
+            Self::Policy(error) => write!(f, "{error}"),
         }
     }
 }
@@ -82,13 +82,13 @@ impl Simulation {
     /// A simulation of `policy`, from time 0.
     ///
     /// # Errors
-    /// [`SimulationError::Quota`] where a limit of the policy is none.
+    /// [`SimulationError::Policy`] where the policy cannot be put in force.
     pub fn new(policy: Policy) -> Result<Self, SimulationError> {
         let clock = ManualClock::new(Timestamp::EPOCH);
         let hasher = KeyHasher::with_keys(HASH_KEY.0, HASH_KEY.1);
         let node = Node::with_hasher(policy, Arc::new(clock.clone()), hasher);
         Ok(Self {
-            node: node.map_err(SimulationError::Quota)?,
+            node: node.map_err(SimulationError::Policy)?,
             clock,
             in_flight: HashMap::new(),
             waiting: Waiting::default(),
@@ -116,10 +116,10 @@ impl Simulation {
     /// Puts another policy in force at `at_ns`.
     ///
     /// # Errors
-    /// [`SimulationError::Quota`] where a limit of the policy is none; the old one stays.
+    /// [`SimulationError::Policy`] where the policy cannot be put in force; the old one stays.
     pub fn reload(&mut self, at_ns: u64, policy: Policy) -> Result<(), SimulationError> {
         self.advance(at_ns)?;
-        self.node.reload(policy).map_err(SimulationError::Quota)?;
+        self.node.reload(policy).map_err(SimulationError::Policy)?;
         self.let_in()
     }
 
@@ -231,8 +231,8 @@ impl Simulation {
         } else {
             match snapshot.decide_or_wait(&call, asked.came, turn) {
                 Ok(admission) => admission,
-                Err(line) => {
-                    self.waiting.join(asked, line);
+                Err(pending) => {
+                    self.waiting.join(asked, pending);
                     return Ok(());
                 }
             }

@@ -4,6 +4,7 @@
 //! - [`cluster_sim`]: nodes that share a limit, a Redis, and all that may happen between them.
 //! - [`conformance`]: cases as data, run through every door.
 //! - [`interval`]: how much passed in any interval, counted by hand.
+//! - `redis_model`: the scripts that tidegate runs in Redis, once more.
 //! - [`strategy`]: random limits and schedules, for property tests.
 
 #[cfg(feature = "doors")]
@@ -12,4 +13,6 @@ pub mod cluster_sim;
 pub mod conformance;
 pub mod interval;
 pub mod oracle;
+#[cfg(feature = "doors")]
+pub mod redis_model;
 pub mod strategy;

@@ -89,6 +89,11 @@ impl Ask {
         self.forced
     }
 
+    /// How long the caller would wait.
+    pub const fn max_delay(&self) -> Duration {
+        Duration::from_nanos(self.max_delay_nanos)
+    }
+
     /// The permits of a forced ask on top of a count; `None` where no state holds so many.
     pub(crate) fn forced_onto(&self, count: u64) -> Option<u64> {
         let after = count.checked_add(self.permits)?;

@@ -7,7 +7,7 @@
 use core::fmt;
 use std::sync::Arc;
 
-use crate::enforce::{Enforce, Receipt};
+use crate::enforce::{Enforce, LimitRef, Receipt};
 use crate::key_hash::KeyHash;
 use crate::{Ask, Decision, Timestamp};
 
@@ -15,14 +15,36 @@ use crate::{Ask, Decision, Timestamp};
 pub const MAX_LIMITS_PER_CHECK: usize = 32;
 
 /// One limit, and what is asked of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Asked<'a> {
-    /// The limit.
-    pub limit: &'a dyn Enforce,
-    /// The key; a limit of one key does not look at it.
-    pub key: KeyHash,
-    /// What is asked.
-    pub ask: Ask,
+    limit: LimitRef<'a>,
+    key: KeyHash,
+    ask: Ask,
+}
+
+impl<'a> Asked<'a> {
+    /// `ask` of a limit's key; a limit of one key does not look at which.
+    pub const fn new(limit: &'a dyn Enforce, key: KeyHash, ask: Ask) -> Self {
+        Self {
+            limit: LimitRef::Borrowed(limit),
+            key,
+            ask,
+        }
+    }
+
+    /// What this limit would answer alone. Takes nothing.
+    pub fn peek(&self, now: Timestamp) -> Decision {
+        self.limit.peek(self.key, now, &self.ask)
+    }
+
+    /// The same of a limit whose numbers may be replaced before it is asked.
+    pub(crate) const fn shared(limit: Arc<dyn Enforce>, key: KeyHash, ask: Ask) -> Self {
+        Self {
+            limit: LimitRef::Shared(limit),
+            key,
+            ask,
+        }
+    }
 }
 
 /// Why several limits could not be decided as one.
@@ -67,7 +89,7 @@ pub struct Answer {
 #[derive(Debug)]
 #[must_use = "dropping it gives concurrency places back at once"]
 pub struct Checked<'a> {
-    limits: Vec<&'a dyn Enforce>,
+    limits: Vec<LimitRef<'a>>,
     answers: Vec<Answer>,
 }
 
@@ -94,7 +116,7 @@ pub struct Checked<'a> {
 pub fn check_all<'a>(asks: &[Asked<'a>], now: Timestamp) -> Result<Checked<'a>, CheckAllError> {
     let answers = check_all_with_receipts(asks, now)?;
     Ok(Checked {
-        limits: asks.iter().map(|asked| asked.limit).collect(),
+        limits: asks.iter().map(|asked| asked.limit.clone()).collect(),
         answers,
     })
 }
@@ -117,13 +139,13 @@ pub fn check_all_with_receipts(
             break;
         }
         // A store was taken over meanwhile: its successor is asked in its place, in its own turn.
-        let successors: Vec<_> = asks.iter().map(|asked| last_of(asked.limit)).collect();
+        let successors: Vec<_> = asks.iter().map(|asked| last_of(&*asked.limit)).collect();
         let asks: Vec<_> = asks
             .iter()
             .zip(&successors)
-            .map(|(asked, successor)| Asked {
-                limit: successor.as_deref().unwrap_or(asked.limit),
-                ..*asked
+            .map(|(asked, successor)| match successor {
+                Some(limit) => Asked::new(&**limit, asked.key, asked.ask),
+                None => asked.clone(),
             })
             .collect();
         answers = ask_all(&asks, now)?;
@@ -183,9 +205,9 @@ fn hold_rest(
     let Some((&at, rest)) = order.split_first() else {
         return so_far;
     };
-    let Asked { limit, key, ask } = asks[at];
+    let Asked { limit, key, ask } = &asks[at];
     let mut all = false;
-    let receipt = limit.hold(key, now, &ask, &mut |decision| {
+    let receipt = limit.hold(*key, now, ask, &mut |decision| {
         answers[at].decision = decision;
         // A limit that comes after a denial is still asked: the caller is told the longest wait.
         all = hold_rest(asks, rest, now, so_far && decision.is_allowed(), answers);

@@ -1,12 +1,14 @@
 //! Limits behind one face, whatever their algorithm: what a node, or a check of several limits,
 //! holds.
 
+mod limit_ref;
 mod single;
 
 use core::fmt::Debug;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+pub(crate) use self::limit_ref::LimitRef;
 pub(crate) use self::single::{NO_KEY, Single};
 use crate::check_all::Answer;
 use crate::key_hash::KeyHash;
@@ -14,7 +16,7 @@ use crate::limit::{FromAlgorithm, first_meter};
 use crate::meter::Taken;
 use crate::on_change::OnChange;
 use crate::queue::{Joined, Waiter};
-use crate::store::{Drain, Keyed, Registered, StoreStats};
+use crate::store::{Drain, Keyed, Registered, StoreStats, Vacated};
 use crate::{Algorithm, Ask, Decision, Meter, QuotaError, Timestamp};
 
 /// A store's number, never used twice in a process.
@@ -156,6 +158,13 @@ pub trait EnforceKeyed: Enforce {
 
     /// Refuses for good all who wait in line here: the limit is gone.
     fn dismiss(&self);
+
+    /// How many permits of a gate's key are out (of keys that share an entry, those of all of
+    /// them); 0 of a limit whose permits come back with time.
+    fn in_use(&self, key: KeyHash) -> u64;
+
+    /// Completes when no permit of any key is out.
+    fn vacated(&self) -> Vacated;
 
     /// What the store holds and what it has let go of.
     fn stats(&self) -> StoreStats;
@@ -355,6 +364,14 @@ impl<M: FromAlgorithm> EnforceKeyed for Bound<M> {
 
     fn dismiss(&self) {
         self.store.dismiss();
+    }
+
+    fn in_use(&self, key: KeyHash) -> u64 {
+        self.store.in_use(key)
+    }
+
+    fn vacated(&self) -> Vacated {
+        Vacated::of(&self.store)
     }
 
     fn stats(&self) -> StoreStats {

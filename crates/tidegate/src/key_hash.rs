@@ -6,6 +6,8 @@ use std::hash::RandomState;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
+use crate::store::TOGETHER;
+
 /// The identity of a key within one process: its SipHash-1-3-128 under a random key.
 ///
 /// A store keeps this instead of the key. Of 128 bits it uses 104 (the other 24 say which
@@ -64,6 +66,17 @@ impl KeyHasher {
         let mut hasher = SipHasher13::new_with_keys(self.keys.0, self.keys.1);
         hasher.write(key);
         Self::finish(&hasher)
+    }
+
+    /// Hashes these keys, in groups of as many as are decided together.
+    pub(crate) fn in_groups<K: Hash>(&self, keys: &[K], mut decide: impl FnMut(&[KeyHash])) {
+        for keys in keys.chunks(TOGETHER) {
+            let mut hashes = [KeyHash { hi: 0, lo: 0 }; TOGETHER];
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = self.hash(key);
+            }
+            decide(&hashes[..keys.len()]);
+        }
     }
 
     #[inline]

@@ -7,10 +7,10 @@ use core::time::Duration;
 use crate::acquire::acquire_async_within;
 use crate::acquire::acquire_within;
 use crate::check_all::{Answer, Asked};
-use crate::enforce::{Enforcer, Receipt, changed, enforcers};
-use crate::key_hash::{KeyHash, KeyHasher};
+use crate::enforce::{Enforcer, LimitRef, Receipt, changed, enforcers};
+use crate::key_hash::KeyHasher;
 use crate::on_change::OnChange;
-use crate::store::{StoreStats, TOGETHER};
+use crate::store::StoreStats;
 use crate::{Algorithm, Ask, Clock, Decision, QuotaError, SystemClock};
 
 /// One rate limit each for many keys, in bounded memory.
@@ -153,14 +153,9 @@ impl<C: Clock> KeyedLimiter<C> {
     /// ```
     pub fn check_batch<K: Hash>(&self, keys: &[K], ask: impl Into<Ask>, answers: &mut Vec<Answer>) {
         let (now, ask) = (self.clock.now(), ask.into());
-        for keys in keys.chunks(TOGETHER) {
-            let mut hashes = [KeyHash { hi: 0, lo: 0 }; TOGETHER];
-            for (hash, key) in hashes.iter_mut().zip(keys) {
-                *hash = self.hasher.hash(key);
-            }
-            self.limit
-                .check_batch(&hashes[..keys.len()], now, &ask, answers);
-        }
+        self.hasher.in_groups(keys, |hashes| {
+            self.limit.check_batch(hashes, now, &ask, answers);
+        });
     }
 
     /// What a check would answer. Takes nothing.
@@ -184,22 +179,41 @@ impl<C: Clock> KeyedLimiter<C> {
         debug_assert!(reset, "a rate has no guards");
     }
 
-    /// Takes what is asked, blocking the thread for at most `timeout`. Where the wait is longer
-    /// than that, the answer is a denial, at once.
+    /// Takes what is asked of a key, blocking the thread until it is allowed. Denied only where it
+    /// never can be.
+    pub fn acquire<K: Hash + ?Sized>(&self, key: &K, ask: impl Into<Ask>) -> Decision {
+        self.acquire_within(key, ask, Duration::MAX)
+    }
+
+    /// Takes what is asked of a key, blocking the thread for at most `timeout`. Where the wait is
+    /// longer than that, the answer is a denial, at once.
+    ///
+    /// Callers of a key go in the order they came: what they wait for is taken when they come. Only
+    /// with a two-window counter and Sentinel's warm-up, who wakes first goes first.
     pub fn acquire_within<K: Hash + ?Sized>(
         &self,
         key: &K,
         ask: impl Into<Ask>,
         timeout: Duration,
     ) -> Decision {
-        let (key, ask) = (self.hasher.hash(key), ask.into());
-        acquire_within(&self.clock, timeout, |now, rest| {
-            self.limit.check(key, now, &ask.within(rest)).0
-        })
+        let limit = || LimitRef::Borrowed(&*self.limit);
+        let key = self.hasher.hash(key);
+        acquire_within(limit, key, &self.clock, ask.into(), timeout)
     }
 
-    /// Takes what is asked of a key, waiting in a tokio runtime for at most `timeout`; as
-    /// [`Limiter::acquire_async_within`](crate::Limiter::acquire_async_within).
+    /// Takes what is asked of a key as soon as it is allowed, waiting in a tokio runtime (with its
+    /// time enabled). Denied only where it never can be.
+    ///
+    /// Cancel safe: dropped while it waits, it gives back what it had reserved.
+    #[cfg(feature = "tokio")]
+    pub async fn acquire_async<K: Hash + ?Sized>(&self, key: &K, ask: impl Into<Ask>) -> Decision {
+        self.acquire_async_within(key, ask, Duration::MAX).await
+    }
+
+    /// The same for at most `timeout`: where the wait is longer than that, the answer is a denial,
+    /// at once.
+    ///
+    /// Cancel safe: dropped while it waits, it gives back what it had reserved.
     #[cfg(feature = "tokio")]
     pub async fn acquire_async_within<K: Hash + ?Sized>(
         &self,
@@ -208,9 +222,14 @@ impl<C: Clock> KeyedLimiter<C> {
         timeout: Duration,
     ) -> Decision {
         let key = self.hasher.hash(key);
-        acquire_async_within(&*self.limit, key, &self.clock, ask.into(), timeout).await
+        let limit = || LimitRef::Borrowed(&*self.limit);
+        acquire_async_within(limit, key, &self.clock, ask.into(), timeout).await
     }
 
+    /// This limit for `key`, to be asked among others in a [`check_all`](crate::check_all).
+    pub fn ask<K: Hash + ?Sized>(&self, key: &K, ask: impl Into<Ask>) -> Asked<'_> {
+        Asked::new(&*self.limit, self.hasher.hash(key), ask.into())
+    }
     /// Changes the numbers: what each key has used stays used, and the new limit holds at once.
     ///
     /// # Errors
@@ -254,14 +273,5 @@ impl<C: Clock> KeyedLimiter<C> {
     /// Bytes allocated for keys. Looks at the whole store.
     pub fn allocated_bytes(&self) -> usize {
         self.limit.allocated_bytes()
-    }
-
-    /// This limit for `key`, to be asked among others in a [`check_all`](crate::check_all).
-    pub fn ask<K: Hash + ?Sized>(&self, key: &K, ask: impl Into<Ask>) -> Asked<'_> {
-        Asked {
-            limit: &*self.limit,
-            key: self.hasher.hash(key),
-            ask: ask.into(),
-        }
     }
 }

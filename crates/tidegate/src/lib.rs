@@ -28,6 +28,40 @@
 //! # }
 //! ```
 //!
+//! # Who takes, and by which verb
+//!
+//! The same verb is the same thing everywhere. Limits of many keys take the key first, [`Limits`]
+//! a name before it; what is asked is an [`Ask`], or a number of permits.
+//!
+//! | verb | [`Limiter`] | [`KeyedLimiter`] | [`ConcurrencyLimiter`] | [`KeyedConcurrencyLimiter`] | [`Limits`] |
+//! |---|---|---|---|---|---|
+//! | `check` | [✓](Limiter::check) | [✓](KeyedLimiter::check) | | | [✓](Limits::check) |
+//! | `check_ask` | [✓](Limiter::check_ask) | [✓](KeyedLimiter::check_ask) | | | [✓](Limits::check_ask) |
+//! | `reserve` | [✓](Limiter::reserve) | [✓](KeyedLimiter::reserve) | | | [✓](Limits::reserve) |
+//! | `check_batch` | | [✓](KeyedLimiter::check_batch) | | | [✓](Limits::check_batch) |
+//! | `try_acquire` | | | [✓](ConcurrencyLimiter::try_acquire) | [✓](KeyedConcurrencyLimiter::try_acquire) | [`try_acquire_permit`](Limits::try_acquire_permit) |
+//! | `peek` | [✓](Limiter::peek) | [✓](KeyedLimiter::peek) | [✓](ConcurrencyLimiter::peek) | [✓](KeyedConcurrencyLimiter::peek) | [✓](Limits::peek) |
+//! | `give_back` | [✓](Limiter::give_back) | [✓](KeyedLimiter::give_back) | [guard](Permit) | [guard](Permit) | [✓](Limits::give_back) |
+//! | `reset` | [✓](Limiter::reset) | [✓](KeyedLimiter::reset) | | | [✓](Limits::reset) |
+//! | `acquire` | [✓](Limiter::acquire) | [✓](KeyedLimiter::acquire) | [✓](ConcurrencyLimiter::acquire) | [✓](KeyedConcurrencyLimiter::acquire) | [✓](Limits::acquire), [`acquire_permit`](Limits::acquire_permit) |
+//! | `acquire_within` | [✓](Limiter::acquire_within) | [✓](KeyedLimiter::acquire_within) | [✓](ConcurrencyLimiter::acquire_within) | [✓](KeyedConcurrencyLimiter::acquire_within) | [✓](Limits::acquire_within), [`acquire_permit_within`](Limits::acquire_permit_within) |
+//! | `acquire_async` | ✓ | ✓ | [✓](ConcurrencyLimiter::acquire_async) | [✓](KeyedConcurrencyLimiter::acquire_async) | ✓, [`acquire_permit_async`](Limits::acquire_permit_async) |
+//! | `acquire_async_within` | ✓ | ✓ | ✓ | ✓ | ✓, `acquire_permit_async_within` |
+//! | `ask` | [✓](Limiter::ask) | [✓](KeyedLimiter::ask) | [✓](ConcurrencyLimiter::ask) | [✓](KeyedConcurrencyLimiter::ask) | [✓](Limits::ask) |
+//! | `set_limit` | | [✓](KeyedLimiter::set_limit) | | | [`define`](Limits::define) |
+//! | `set_max` | | | [✓](ConcurrencyLimiter::set_max) | [✓](KeyedConcurrencyLimiter::set_max) | [`define`](Limits::define) |
+//! | `close` | | | [✓](ConcurrencyLimiter::close) | [✓](KeyedConcurrencyLimiter::close) | [`define`](Limits::define), 0 places |
+//! | `in_use` | | | [✓](ConcurrencyLimiter::in_use) | [✓](KeyedConcurrencyLimiter::in_use) | [✓](Limits::in_use) |
+//! | `drained` | | | [✓](ConcurrencyLimiter::drained) | [✓](KeyedConcurrencyLimiter::drained) | [✓](Limits::drained) |
+//! | `drained_within` | | | [✓](ConcurrencyLimiter::drained_within) | [✓](KeyedConcurrencyLimiter::drained_within) | [✓](Limits::drained_within) |
+//! | `stats` | | [✓](KeyedLimiter::stats) | | [✓](KeyedConcurrencyLimiter::stats) | [✓](Limits::stats) |
+//! | `allocated_bytes` | | [✓](KeyedLimiter::allocated_bytes) | | [✓](KeyedConcurrencyLimiter::allocated_bytes) | [✓](Limits::allocated_bytes) |
+//!
+//! The permits of a rate come back with time: it is checked, and answers with a [`Decision`]. Those
+//! of a concurrency limit come back when their [guard](Permit) is dropped: it is acquired. Waiting
+//! for a rate as a future takes a timer, and so does `acquire_async_within`: feature `tokio`.
+//! Futures that are dropped have taken nothing.
+//!
 //! # How it is made
 //!
 //! An algorithm is a pure state machine: a [`Meter`] plans what it would answer and change, and
@@ -39,7 +73,7 @@
 //! | feature | default | what for |
 //! |---|---|---|
 //! | `std` | yes | stores, guards, clocks, limiters with blocking acquire, waiting in line as a future |
-//! | `tokio` | no | `acquire_async` of rates, which needs a timer; `TokioClock` |
+//! | `tokio` | no | `acquire_async` of rates, `acquire_async_within` of all: they need a timer; `TokioClock` |
 //!
 //! Without `std` the pure state machines remain; they need only `alloc`.
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -79,6 +113,8 @@ mod enforce;
 #[cfg(feature = "std")]
 mod key_hash;
 #[cfg(feature = "std")]
+mod keyed_concurrency_limiter;
+#[cfg(feature = "std")]
 mod keyed_limiter;
 #[cfg(feature = "std")]
 mod limiter;
@@ -88,6 +124,8 @@ mod limits;
 mod on_change;
 #[cfg(feature = "std")]
 mod queue;
+#[cfg(feature = "std")]
+mod shared;
 #[cfg(feature = "std")]
 pub mod store;
 #[cfg(feature = "std")]
@@ -100,14 +138,19 @@ pub use self::{
         check_all_with_receipts,
     },
     clock::{Clock, ManualClock, SystemClock},
-    concurrency_limiter::{Acquire, ConcurrencyLimiter, KeyedConcurrencyLimiter, Permit},
+    concurrency_limiter::{Acquire, ConcurrencyLimiter, Permit},
     enforce::{Enforce, EnforceKeyed, Enforcer, Receipt, StoreId, changed, enforcers},
     key_hash::{KeyHash, KeyHasher},
+    keyed_concurrency_limiter::KeyedConcurrencyLimiter,
     keyed_limiter::{KeyedLimiter, KeyedLimiterBuilder},
     limiter::Limiter,
     limits::{Defined, Definition, Limits, LimitsError},
     on_change::OnChange,
     queue::{DEFAULT_QUEUE_LENGTH, Joined, Waiter, Waiting},
+    shared::{
+        LeaseScheme, SharedAnswers, SharedAsk, SharedFuture, SharedLimit, SharedStore, SharedTaken,
+        Sharing, Unavailable,
+    },
 };
 
 #[cfg(feature = "tokio")]

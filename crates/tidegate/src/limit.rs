@@ -1,6 +1,7 @@
 //! A limit: a name, and what it holds requests to.
 
 mod meters;
+mod share;
 
 use alloc::string::String;
 use core::num::NonZeroU32;
@@ -260,6 +261,33 @@ impl Algorithm {
                 .map_or(Duration::MAX, |quota| of(&quota, false)),
             _ => Duration::MAX,
         }
+    }
+
+    /// The most permits that are there at once: what its answers name as the limit.
+    pub fn permits_at_once(&self) -> u64 {
+        match self {
+            Self::TokenBucket(quota)
+            | Self::IntervalBucket { quota, .. }
+            | Self::SmoothBursty { quota, .. }
+            | Self::SmoothWarmUp { quota, .. } => quota.burst_permits(),
+            Self::FixedWindow { permits, .. }
+            | Self::WindowFromFirst { permits, .. }
+            | Self::CalendarWindow { permits, .. }
+            | Self::SlidingWindow { permits, .. }
+            | Self::SlidingCounter { permits, .. }
+            | Self::SlidingLog { permits, .. } => *permits,
+            Self::Nginx { burst, .. } => burst.saturating_add(1),
+            Self::SentinelWarmUp { count, .. } | Self::SentinelWarmUpQueue { count, .. } => *count,
+            Self::RedisCell { max_burst, .. } => max_burst.saturating_add(1),
+            Self::Concurrency { max } => *max,
+        }
+    }
+
+    /// What each of `nodes` (at least 1) may grant on its own, so that all of them together stay
+    /// within this limit: one part in so many of the rate, exactly, and of the burst or the
+    /// window's permits, rounded down. `None` where that is nothing, or the algorithm has no parts.
+    pub fn share_of(&self, nodes: u64) -> Option<Self> {
+        share::share_of(*self, nodes)
     }
 
     /// Whether permits have to come back.

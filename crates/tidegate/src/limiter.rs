@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::acquire::acquire_async_within;
 use crate::acquire::acquire_within;
 use crate::check_all::Asked;
-use crate::enforce::{Enforce, NO_KEY, Receipt, Single};
+use crate::enforce::{Enforce, LimitRef, NO_KEY, Receipt, Single};
 use crate::limit::{FromAlgorithm, first_meter};
 use crate::meter::TokenBucket;
 use crate::store::{OneKey, StripedKey};
@@ -187,10 +187,8 @@ impl<C: Clock> Limiter<C> {
     /// Callers go in the order they came: what they wait for is taken when they come. Only with a
     /// two-window counter and Sentinel's warm-up, who wakes first goes first.
     pub fn acquire_within(&self, ask: impl Into<Ask>, timeout: Duration) -> Decision {
-        let ask = ask.into();
-        acquire_within(&self.clock, timeout, |now, rest| {
-            self.check_at(now, &ask.within(rest)).0
-        })
+        let limit = || LimitRef::Borrowed(self.enforce());
+        acquire_within(limit, NO_KEY, &self.clock, ask.into(), timeout)
     }
 
     /// Takes what is asked as soon as it is allowed, waiting in a tokio runtime (with its time
@@ -204,18 +202,17 @@ impl<C: Clock> Limiter<C> {
 
     /// The same for at most `timeout`: where the wait is longer than that, the answer is a denial,
     /// at once.
+    ///
+    /// Cancel safe: dropped while it waits, it gives back what it had reserved.
     #[cfg(feature = "tokio")]
     pub async fn acquire_async_within(&self, ask: impl Into<Ask>, timeout: Duration) -> Decision {
-        acquire_async_within(self.enforce(), NO_KEY, &self.clock, ask.into(), timeout).await
+        let limit = || LimitRef::Borrowed(self.enforce());
+        acquire_async_within(limit, NO_KEY, &self.clock, ask.into(), timeout).await
     }
 
     /// This limit, to be asked among others in a [`check_all`](crate::check_all).
     pub fn ask(&self, ask: impl Into<Ask>) -> Asked<'_> {
-        Asked {
-            limit: self.enforce(),
-            key: NO_KEY,
-            ask: ask.into(),
-        }
+        Asked::new(self.enforce(), NO_KEY, ask.into())
     }
 }
 

@@ -1,18 +1,17 @@
 //! Limits by name, which their callers define, change and drop while they are used.
 
 mod definition;
+mod permits;
+mod rates;
 
 use core::hash::Hash;
-use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 pub use self::definition::{Defined, Definition, LimitsError};
-use crate::acquire::acquire_within;
-use crate::concurrency_limiter::{Permit, wait_in_line};
-use crate::enforce::{Enforce, Enforcer, Receipt, changed};
+use crate::check_all::Asked;
+use crate::enforce::{Enforcer, changed};
 use crate::key_hash::KeyHasher;
-use crate::queue::DEFAULT_QUEUE_LENGTH;
 use crate::store::StoreStats;
 use crate::{Ask, Clock, Decision, QuotaError, SystemClock};
 
@@ -25,17 +24,21 @@ use crate::{Ask, Clock, Decision, QuotaError, SystemClock};
 /// let limits = Limits::new();
 /// let ten = Definition::new(Quota::per_minute(10));
 /// assert_eq!(limits.define("mails", ten)?, Defined::New);
-/// assert!(limits.check("mails", "user-7", 1)?.is_allowed());
+/// assert!(limits.check("mails", "user-7")?.is_allowed());
 ///
 /// // What user 7 has used stays used.
 /// assert_eq!(limits.define("mails", Definition::new(Quota::per_minute(5)))?, Defined::Changed);
 /// assert_eq!(limits.peek("mails", "user-7", 1)?.remaining, 4);
 ///
 /// assert!(limits.remove("mails"));
-/// assert!(limits.check("mails", "user-7", 1).is_err());
+/// assert!(limits.check("mails", "user-7").is_err());
 /// # Ok(())
 /// # }
 /// ```
+///
+/// A rate is checked and waited for as a [`KeyedLimiter`](crate::KeyedLimiter) is. A concurrency
+/// limit hands out guards as a [`KeyedConcurrencyLimiter`](crate::KeyedConcurrencyLimiter) does,
+/// by the verbs that have `permit` in their names. Asked for what it is not, a limit says so.
 #[derive(Debug)]
 pub struct Limits<C = SystemClock> {
     by_name: RwLock<HashMap<Box<str>, Entry>>,
@@ -86,6 +89,12 @@ impl<C: Clock> Limits<C> {
         }
     }
 
+    /// The same with a hasher of the caller's, for simulations that have to repeat themselves.
+    #[must_use]
+    pub fn hasher(self, hasher: KeyHasher) -> Self {
+        Self { hasher, ..self }
+    }
+
     /// Sets a limit, in the place of the one of this name if there is one: the new numbers hold at
     /// once, for all keys.
     ///
@@ -110,9 +119,9 @@ impl<C: Clock> Limits<C> {
 
     fn set(&self, name: &str, definition: Definition) -> Result<Defined, LimitsError> {
         let old = self.entry(name).ok();
-        if let Some(old) = &old
-            && (old.definition.algorithm, old.definition.max_keys)
-                == (definition.algorithm, definition.max_keys)
+        if old
+            .as_ref()
+            .is_some_and(|old| old.definition.is_same(&definition))
         {
             return Ok(Defined::Kept);
         }
@@ -129,6 +138,7 @@ impl<C: Clock> Limits<C> {
             algorithm,
             max_keys,
             on_change,
+            ..
         } = definition;
         let now = self.clock.now();
         let limits = changed(&*old.limit, &[algorithm], max_keys, now, on_change);
@@ -177,105 +187,18 @@ impl<C: Clock> Limits<C> {
         entry.ok_or_else(|| LimitsError::Unknown(name.to_owned()))
     }
 
-    fn rate(&self, name: &str) -> Result<Enforcer, LimitsError> {
-        let entry = self.entry(name)?;
-        if entry.limit.is_gate() {
-            return Err(LimitsError::HandsOutGuards(name.to_owned()));
-        }
-        Ok(entry.limit)
+    /// A limit of one kind, looked up again whenever it is asked for: one that waits goes by the
+    /// numbers that hold then. Where it is gone meanwhile, as it was when the caller came.
+    fn follow<'a>(
+        &'a self,
+        name: &'a str,
+        kind: fn(&Self, &str) -> Result<Entry, LimitsError>,
+    ) -> Result<impl Fn() -> Entry + 'a, LimitsError> {
+        let first = kind(self, name)?;
+        Ok(move || kind(self, name).unwrap_or_else(|_gone| first.clone()))
     }
 
-    fn gate(&self, name: &str) -> Result<Arc<dyn Enforce>, LimitsError> {
-        let entry = self.entry(name)?;
-        if !entry.limit.is_gate() {
-            return Err(LimitsError::HandsOutNone(name.to_owned()));
-        }
-        Ok(entry.limit)
-    }
-
-    /// Takes what is asked of a rate's key if it is allowed, perhaps with a delay.
-    ///
-    /// # Errors
-    /// [`LimitsError::Unknown`]; [`LimitsError::HandsOutGuards`] for a concurrency limit.
-    pub fn check<K: Hash + ?Sized>(
-        &self,
-        name: &str,
-        key: &K,
-        ask: impl Into<Ask>,
-    ) -> Result<Decision, LimitsError> {
-        Ok(self.reserve(name, key, ask)?.0)
-    }
-
-    /// The same with a receipt to give it back by.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check).
-    pub fn reserve<K: Hash + ?Sized>(
-        &self,
-        name: &str,
-        key: &K,
-        ask: impl Into<Ask>,
-    ) -> Result<(Decision, Option<Receipt>), LimitsError> {
-        let limit = self.rate(name)?;
-        Ok(limit.check(self.hasher.hash(key), self.clock.now(), &ask.into()))
-    }
-
-    /// Takes what is asked of a rate's key, blocking the thread for at most `timeout`. A limit that
-    /// changes meanwhile is asked again as it is then, where it had to be asked again.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check).
-    pub fn acquire_within<K: Hash + ?Sized>(
-        &self,
-        name: &str,
-        key: &K,
-        ask: impl Into<Ask>,
-        timeout: Duration,
-    ) -> Result<Decision, LimitsError> {
-        let (mut limit, key, ask) = (self.rate(name)?, self.hasher.hash(key), ask.into());
-        let decision = acquire_within(&self.clock, timeout, |now, rest| {
-            if let Ok(current) = self.rate(name) {
-                limit = current;
-            }
-            limit.check(key, now, &ask.within(rest)).0
-        });
-        Ok(decision)
-    }
-
-    /// Takes permits of a concurrency limit's key if they are free, with a guard that gives them
-    /// back.
-    ///
-    /// # Errors
-    /// [`LimitsError::Unknown`]; [`LimitsError::HandsOutNone`] for a rate.
-    pub fn try_acquire<K: Hash + ?Sized>(
-        &self,
-        name: &str,
-        key: &K,
-        ask: impl Into<Ask>,
-    ) -> Result<(Decision, Option<Permit<'static>>), LimitsError> {
-        let limit = self.gate(name)?;
-        let answer = limit.check(self.hasher.hash(key), self.clock.now(), &ask.into());
-        Ok(Permit::owned(limit, answer))
-    }
-
-    /// Takes permits of a concurrency limit's key, blocking the thread in line for at most
-    /// `timeout`.
-    ///
-    /// # Errors
-    /// As [`try_acquire`](Self::try_acquire).
-    pub fn acquire_permit_within<K: Hash + ?Sized>(
-        &self,
-        name: &str,
-        key: &K,
-        ask: impl Into<Ask>,
-        timeout: Duration,
-    ) -> Result<(Decision, Option<Permit<'static>>), LimitsError> {
-        let (limit, key) = (self.gate(name)?, self.hasher.hash(key));
-        let answer = wait_in_line(&limit, key, ask.into(), DEFAULT_QUEUE_LENGTH, timeout);
-        Ok(Permit::owned(limit, answer))
-    }
-
-    /// What would be answered now. Takes nothing.
+    /// What would be answered now, of either kind. Takes nothing.
     ///
     /// # Errors
     /// [`LimitsError::Unknown`].
@@ -289,11 +212,19 @@ impl<C: Clock> Limits<C> {
         Ok(limit.peek(self.hasher.hash(key), self.clock.now(), &ask.into()))
     }
 
-    /// Gives back what was taken of a rate. False, and nothing done, where the limit has been
-    /// dropped, or has since become one of another kind or for many more or fewer keys.
-    pub fn give_back(&self, name: &str, receipt: Receipt) -> bool {
-        self.rate(name)
-            .is_ok_and(|limit| limit.give_back(receipt, self.clock.now()).is_ok())
+    /// This limit for `key`, of either kind, to be asked among others in a
+    /// [`check_all`](crate::check_all): as it is defined now.
+    ///
+    /// # Errors
+    /// [`LimitsError::Unknown`].
+    pub fn ask<K: Hash + ?Sized>(
+        &self,
+        name: &str,
+        key: &K,
+        ask: impl Into<Ask>,
+    ) -> Result<Asked<'static>, LimitsError> {
+        let limit = self.entry(name)?.limit;
+        Ok(Asked::shared(limit, self.hasher.hash(key), ask.into()))
     }
 
     /// Makes a key as good as new. False, and nothing done, while a guard of it is out.
@@ -311,5 +242,13 @@ impl<C: Clock> Limits<C> {
     /// [`LimitsError::Unknown`].
     pub fn stats(&self, name: &str) -> Result<StoreStats, LimitsError> {
         Ok(self.entry(name)?.limit.stats())
+    }
+
+    /// Bytes allocated for a limit's keys. Looks at its whole store.
+    ///
+    /// # Errors
+    /// [`LimitsError::Unknown`].
+    pub fn allocated_bytes(&self, name: &str) -> Result<usize, LimitsError> {
+        Ok(self.entry(name)?.limit.allocated_bytes())
     }
 }

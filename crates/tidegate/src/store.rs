@@ -7,6 +7,7 @@ mod shard;
 mod state_cell;
 mod stripe;
 mod striped_key;
+mod vacated;
 
 pub(crate) use self::keyed::TOGETHER;
 pub use self::keyed::{Drain, Drained, Era, Keyed, MAX_KEYS, Registered, StoreStats};
@@ -15,6 +16,7 @@ pub use self::one_key::OneKey;
 pub use self::state_cell::{AtomicCell, AtomicState, MutexCell, StateCell};
 pub(crate) use self::stripe::Striped;
 pub(crate) use self::striped_key::StripedKey;
+pub use self::vacated::Vacated;
 
 use crate::meter::Taken;
 use crate::{Ask, Decision, Timestamp};

@@ -102,6 +102,22 @@ pub(super) const EDGES: &[(&str, &str)] = &[
         "crates/tidegate/src/keyed_limiter.rs",
         "hands callers to it that wait in a runtime",
     ),
+    (
+        "crates/tidegate/src/concurrency_limiter.rs",
+        "hands callers to it that wait in a runtime",
+    ),
+    (
+        "crates/tidegate/src/keyed_concurrency_limiter.rs",
+        "hands callers to it that wait in a runtime",
+    ),
+    (
+        "crates/tidegate/src/limits/rates.rs",
+        "hands callers to it that wait in a runtime",
+    ),
+    (
+        "crates/tidegate/src/limits/permits.rs",
+        "hands callers to it that wait in a runtime",
+    ),
 ];
 
 /// Crates that write seconds to a wire.

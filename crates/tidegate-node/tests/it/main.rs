@@ -6,4 +6,5 @@ mod queue;
 mod rates;
 mod reload;
 mod request;
+mod shared;
 mod watch;

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tidegate::{Algorithm, Limit, Quota, Timestamp};
-use tidegate_node::{Admission, Call, InLine, Node, Place, Snapshot, Timer, Turn};
+use tidegate_node::{Admission, Call, Node, Pending, Snapshot, Timer, Turn};
 use tidegate_policy::{LimitRule, Override, Queue};
 
 use crate::request::{Sent, bucket, node, policy, rule, user};
@@ -32,7 +32,7 @@ fn places(max: u64) -> LimitRule {
 }
 
 /// Asks about a request that came at the start.
-fn ask<'a>(node: &Node, at: &'a Snapshot, turn: Turn) -> Result<Admission<'a>, InLine> {
+fn ask<'a>(node: &Node, at: &'a Snapshot, turn: Turn) -> Result<Admission<'a>, Pending> {
     let request = Sent::by("a");
     let limits: Vec<usize> = (0..at.limits().len()).collect();
     let call = Call {
@@ -47,9 +47,9 @@ fn ask<'a>(node: &Node, at: &'a Snapshot, turn: Turn) -> Result<Admission<'a>, I
     at.decide_or_wait(&call, Timestamp::from_secs(1_000), turn)
 }
 
-type Wait<'a> = Pin<Box<dyn Future<Output = Option<Place>> + 'a>>;
+type Wait<'a> = Pin<Box<dyn Future<Output = Turn> + 'a>>;
 
-fn look(wait: &mut Wait<'_>) -> Poll<Option<Place>> {
+fn look(wait: &mut Wait<'_>) -> Poll<Turn> {
     wait.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -70,7 +70,7 @@ fn who_waits_for_a_place_has_taken_nothing_of_the_other_limits() {
     let mut first = joins(&node);
     let mut second = joins(&node);
     drop(inside);
-    let Poll::Ready(Some(place)) = look(&mut first) else {
+    let Poll::Ready(Turn::With(place)) = look(&mut first) else {
         panic!("a place is free");
     };
     assert!(look(&mut second).is_pending());
@@ -79,7 +79,7 @@ fn who_waits_for_a_place_has_taken_nothing_of_the_other_limits() {
     assert!(admission.is_allowed());
     assert_eq!(admission.applied().len(), 2);
     drop(admission.into_hold());
-    let Poll::Ready(Some(place)) = look(&mut second) else {
+    let Poll::Ready(Turn::With(place)) = look(&mut second) else {
         panic!("a place is free");
     };
     // The rate refuses, and the place goes back at once.
@@ -127,7 +127,7 @@ fn more_places_let_in_who_waits_from_before_the_reload() {
     let inside = ask(&node, &snapshot, Turn::First).unwrap().into_hold();
     let mut waits = joins(&node);
     node.reload(policy(vec![places(2)])).unwrap();
-    let Poll::Ready(Some(place)) = look(&mut waits) else {
+    let Poll::Ready(Turn::With(place)) = look(&mut waits) else {
         panic!("there are two places now");
     };
     let snapshot = node.snapshot();
@@ -158,7 +158,7 @@ fn more_places_let_in_who_waits_also_where_other_keys_have_other_numbers() {
         .into_hold();
     let mut waits = joins(&node);
     node.reload(policy(vec![with_override(2)])).unwrap();
-    assert!(matches!(look(&mut waits), Poll::Ready(Some(_))));
+    assert!(matches!(look(&mut waits), Poll::Ready(Turn::With(_))));
     drop(inside);
 }
 
@@ -174,7 +174,7 @@ fn who_waits_for_a_limit_that_is_gone_is_decided_on_anew() {
             .into_hold();
         let mut waits = joins(&node);
         node.reload(policy(next)).unwrap();
-        assert!(matches!(look(&mut waits), Poll::Ready(None)));
+        assert!(matches!(look(&mut waits), Poll::Ready(Turn::Last)));
         let snapshot = node.snapshot();
         assert!(ask(&node, &snapshot, Turn::Last).unwrap().is_allowed());
         drop(inside);
@@ -195,7 +195,7 @@ fn a_place_of_a_limit_that_is_gone_goes_back() {
         user(),
     )]))
     .unwrap();
-    let Poll::Ready(Some(place)) = look(&mut waits) else {
+    let Poll::Ready(Turn::With(place)) = look(&mut waits) else {
         panic!("a place is free");
     };
     let new = node.snapshot();

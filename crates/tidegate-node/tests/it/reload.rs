@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use tidegate::{Algorithm, OnChange, Quota, QuotaError};
-use tidegate_node::{Outcome, ReloadFailure};
+use tidegate_node::{Outcome, PolicyError, ReloadFailure};
 use tidegate_policy::{KeyPart, Override};
 
 use crate::request::{Sent, bucket, decide, node, passed, policy, rule, user};
@@ -115,7 +115,7 @@ fn a_policy_that_is_refused_for_a_later_limit_has_not_touched_an_earlier_one() {
     shrunk.max_keys = 1;
     assert_eq!(
         node.reload(policy(vec![shrunk, mixed])),
-        Err(QuotaError::MixedAlgorithms)
+        Err(PolicyError::Quota(QuotaError::MixedAlgorithms))
     );
     assert_eq!(
         node.snapshot().limits()[0].store_stats().max_keys,

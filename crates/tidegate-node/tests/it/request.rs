@@ -71,6 +71,7 @@ pub(crate) fn rule(name: &str, algorithm: Algorithm, key: Vec<KeyPart>) -> Limit
         overrides: Vec::new(),
         queue: None,
         on_change: OnChange::KeepUsed,
+        shared: None,
     }
 }
 

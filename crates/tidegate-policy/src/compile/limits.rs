@@ -5,7 +5,7 @@ use tidegate::{Limit, OnChange};
 use super::algorithm;
 use super::names::NameSet;
 use super::scalars::number;
-use super::{check_count, idle, overrides, queue, rates};
+use super::{check_count, idle, overrides, queue, rates, sharing};
 
 use crate::file::{Field, LimitFile, Map, OnChangeName, OnMissingName};
 use crate::key::{KeyPart, KeyPartError};
@@ -24,7 +24,7 @@ const MAX_OVERRIDES: usize = 100_000;
 pub(super) fn compile(
     limits: &Map<LimitFile>,
     names: &NameSet<'_>,
-    ipv6_prefix: u8,
+    (ipv6_prefix, has_redis): (u8, bool),
     report: &Report<'_>,
 ) -> Vec<LimitRule> {
     if are_too_many(limits, report) {
@@ -33,7 +33,7 @@ pub(super) fn compile(
     }
     let rules = limits.iter().filter_map(|(name, place, limit)| {
         rates::check_names(name, place, limit.get()?, names, report);
-        limit_rules(name, place, limit, ipv6_prefix, report)
+        limit_rules(name, place, limit, (ipv6_prefix, has_redis), report)
     });
     rules.flatten().collect()
 }
@@ -68,7 +68,7 @@ fn limit_rules(
     name: &str,
     place: Span,
     field: &Field<LimitFile>,
-    ipv6_prefix: u8,
+    (ipv6_prefix, has_redis): (u8, bool),
     report: &Report<'_>,
 ) -> Option<Vec<LimitRule>> {
     let (file, map) = field.placed()?;
@@ -85,6 +85,7 @@ fn limit_rules(
     let settings = settings.filter(|_| kinds_are_right)?;
 
     let queue = queue::compile(file, settings.kind, report)?;
+    let shared = sharing::compile(file, settings.kind, has_redis, report)?;
     let numbers = rates::of_limit(file, settings.kind, report)?;
     let limits: Vec<_> = (numbers.iter().enumerate())
         .map(|(at, &of_rate)| algorithm::limit(&rates::name(name, at), settings, of_rate, report))
@@ -119,6 +120,7 @@ fn limit_rules(
         max_keys,
         queue,
         on_change,
+        shared,
         overrides,
     });
     Some(rules.collect())

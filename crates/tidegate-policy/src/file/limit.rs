@@ -61,8 +61,116 @@ pub(crate) struct LimitFile {
     pub(crate) shadow: Field<bool>,
     /// Most keys remembered at once. Default: 1000000.
     pub(crate) max_keys: Field<u64>,
+    /// Where the count is kept: in each node for itself, or in Redis for all nodes together.
+    /// Default: `local`.
+    pub(crate) store: Field<StoreName>,
+    /// How nodes share it. Of leases: `strict` (the default) or `optimistic`. Of `concurrency`:
+    /// `node_share` (the default), `slots` or `double_window`.
+    pub(crate) scheme: Field<SchemeName>,
+    /// What holds while Redis does not answer. Default: `local_share`.
+    pub(crate) on_unavailable: Field<OnUnavailableName>,
+    /// What holds when the time of the local share is over. Default: `closed`.
+    pub(crate) then: Field<ThenName>,
     /// Other numbers for some keys; the first that matches wins.
     pub(crate) overrides: Field<Vec<Field<OverrideFile>>>,
+}
+
+/// Where a limit's count is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(
+    rename = "store",
+    rename_all = "snake_case",
+    expecting = "local, exact, leased or auto"
+)]
+#[schemars(rename = "Store")]
+pub(crate) enum StoreName {
+    /// In each node for itself.
+    #[default]
+    Local,
+    /// In Redis, which decides each time.
+    Exact,
+    /// In Redis, which leases permits to the nodes.
+    Leased,
+    /// Leased for keys that are asked for often, exact for the others.
+    Auto,
+}
+
+impl StoreName {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Exact => "exact",
+            Self::Leased => "leased",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+/// How nodes share a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(
+    rename = "scheme",
+    rename_all = "snake_case",
+    expecting = "strict, optimistic, node_share, slots or double_window"
+)]
+#[schemars(rename = "Scheme")]
+pub(crate) enum SchemeName {
+    /// Of leases: never more than the limit.
+    Strict,
+    /// Of leases: nodes that reach nobody go on, all with their shares.
+    Optimistic,
+    /// Of `concurrency`: each node has a share of the places.
+    NodeShare,
+    /// Of `concurrency`: each place is an entry of its own.
+    Slots,
+    /// Of `concurrency`: two counters.
+    DoubleWindow,
+}
+
+impl SchemeName {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Optimistic => "optimistic",
+            Self::NodeShare => "node_share",
+            Self::Slots => "slots",
+            Self::DoubleWindow => "double_window",
+        }
+    }
+}
+
+/// What holds while Redis does not answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(
+    rename = "on_unavailable",
+    rename_all = "snake_case",
+    expecting = "local_share, open or closed"
+)]
+#[schemars(rename = "OnUnavailable")]
+pub(crate) enum OnUnavailableName {
+    /// Each node grants its share.
+    #[default]
+    LocalShare,
+    /// Everything passes.
+    Open,
+    /// Nothing passes.
+    Closed,
+}
+
+/// What holds when the time of the local share is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(
+    rename = "then",
+    rename_all = "snake_case",
+    expecting = "open or closed"
+)]
+#[schemars(rename = "Then")]
+pub(crate) enum ThenName {
+    /// Everything passes.
+    Open,
+    /// Nothing passes.
+    #[default]
+    Closed,
 }
 
 /// How a rate is counted.

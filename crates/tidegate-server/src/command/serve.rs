@@ -15,6 +15,7 @@ use tracing_subscriber::EnvFilter;
 use crate::admin::Admin;
 use crate::cli::{LogFormat, ServeArgs};
 use crate::exit::{CommandError, Exit};
+use crate::redis::Redis;
 use crate::terminal::Terminal;
 
 /// The environment variable that says what is logged (`info`, `tidegate_node=debug`, ...).
@@ -47,12 +48,25 @@ pub(crate) fn run(args: &ServeArgs, terminal: &mut Terminal) -> Result<Exit, Com
         )));
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let node = Node::new(policy, Arc::clone(&clock))
-        .map_err(|error| CommandError::new(format!("{name}: {error}")))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| CommandError::io("cannot start", error))?;
+    let wrong = |error: &dyn std::error::Error| CommandError::new(format!("{name}: {error}"));
+    let redis = {
+        let _inside = runtime.enter();
+        let started = policy.redis.as_ref().map(Redis::start).transpose();
+        started.map(|redis| redis.map(Arc::new))
+    };
+    let redis = redis.map_err(|error| wrong(&error))?;
+    let node = match &redis {
+        Some(redis) => {
+            let store = Arc::new(redis.store.clone());
+            Node::with_store(policy, Arc::clone(&clock), store)
+        }
+        None => Node::new(policy, Arc::clone(&clock)),
+    };
+    let node = node.map_err(|error| wrong(&error))?;
     // All ports are bound before anything is served: a second `serve` fails as a whole.
     let policy = node.snapshot().policy().clone();
     let gateway = bind_gateway(&policy, &node, clock)?;
@@ -72,7 +86,7 @@ pub(crate) fn run(args: &ServeArgs, terminal: &mut Terminal) -> Result<Exit, Com
         gateway.as_ref(),
         admin.as_ref(),
     ));
-    runtime.block_on(serve(node, gateway, admin))?;
+    runtime.block_on(serve(node, gateway, admin, redis))?;
     tracing::info!("stopped");
     Ok(Exit::Fine)
 }
@@ -176,12 +190,13 @@ async fn serve(
     node: Arc<Node>,
     gateway: Option<Bound>,
     admin: Option<TcpListener>,
+    redis: Option<Arc<Redis>>,
 ) -> Result<(), CommandError> {
     let (stop, stopped) = watch::channel(false);
     let counters = gateway.as_ref().map(Bound::counters);
     let admin = async {
         let Some(listener) = admin else { return Ok(()) };
-        let admin = Admin::new(Arc::clone(&node), counters);
+        let admin = Admin::new(Arc::clone(&node), counters, redis);
         admin.serve(listener, wait_for(stopped.clone())).await
     };
     let gateway = async {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use tidegate::Timestamp;
-use tidegate_node::{InLine, Place, Timer, Turn};
+use tidegate_node::{Pending, Timer, Turn};
 
 use super::DecisionLine;
 use crate::trace::TraceRequest;
@@ -38,7 +38,7 @@ pub(super) struct Waiting {
 struct Waits {
     asked: Asked,
     until: Timestamp,
-    place: Pin<Box<dyn Future<Output = Option<Place>> + Send>>,
+    turn: Pin<Box<dyn Future<Output = Turn> + Send>>,
     waker: Waker,
 }
 
@@ -76,8 +76,9 @@ impl Timer for Traces {
 
 impl Waiting {
     /// Stands in line. What comes of it at once is woken for like everything else.
-    pub(super) fn join(&mut self, asked: Asked, line: InLine) {
-        let (number, until) = (asked.number, line.until());
+    pub(super) fn join(&mut self, asked: Asked, pending: Pending) {
+        let until = pending.until().unwrap_or(Timestamp::MAX);
+        let number = asked.number;
         let woken = Arc::clone(&self.woken);
         let waker = Waker::from(Arc::new(Bell { number, woken }));
         waker.wake_by_ref();
@@ -85,7 +86,7 @@ impl Waiting {
         let waits = Waits {
             asked,
             until,
-            place: Box::pin(line.wait(&Traces)),
+            turn: Box::pin(pending.wait(&Traces)),
             waker,
         };
         self.waits.insert(number, waits);
@@ -103,10 +104,9 @@ impl Waiting {
                 continue;
             };
             let mut context = Context::from_waker(&one.waker);
-            let Poll::Ready(place) = one.place.as_mut().poll(&mut context) else {
+            let Poll::Ready(turn) = one.turn.as_mut().poll(&mut context) else {
                 continue;
             };
-            let turn = place.map_or(Turn::Last, Turn::With);
             return self.leave(number).map(|asked| (asked, turn));
         }
     }

@@ -6,3 +6,4 @@ mod command_line;
 mod golden;
 mod reload;
 mod running;
+mod sharing;

@@ -228,6 +228,51 @@ impl Nginx {
     }
 }
 
+/// A Redis of a test's own.
+#[derive(Debug)]
+pub(crate) struct Redis {
+    child: Running,
+    folder: Folder,
+    pub(crate) address: SocketAddr,
+}
+
+impl Redis {
+    pub(crate) fn start() -> Self {
+        let (folder, address) = (Folder::new(), free_address());
+        let child = Self::spawn(&folder, address);
+        until_open(address);
+        Self {
+            child,
+            folder,
+            address,
+        }
+    }
+
+    fn spawn(folder: &Folder, address: SocketAddr) -> Running {
+        let child = Command::new("redis-server")
+            .args(["--port", &address.port().to_string(), "--save", ""])
+            .args(["--bind", "127.0.0.1", "--dir"])
+            .arg(folder.path(""))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("redis-server is installed (`cargo xtask setup`)");
+        Running(child)
+    }
+
+    /// What it held in memory is gone.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.0.kill();
+        let _ = self.child.0.wait();
+    }
+
+    pub(crate) fn start_again(&mut self) {
+        self.child = Self::spawn(&self.folder, self.address);
+        until_open(self.address);
+    }
+}
+
 /// An address that nobody listens on just now.
 pub(crate) fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0")

@@ -60,11 +60,7 @@ impl Several {
         let asks: Vec<Asked<'_>> = self
             .limits
             .iter()
-            .map(|(_, limit, _)| Asked {
-                limit: &**limit,
-                key: hash("key"),
-                ask: Ask::new(permits),
-            })
+            .map(|(_, limit, _)| Asked::new(&**limit, hash("key"), Ask::new(permits)))
             .collect();
         let now = Timestamp::from_nanos(self.now);
         let answers = check_all_with_receipts(&asks, now).expect("different limits");
@@ -143,7 +139,7 @@ proptest! {
         for permits in permits {
             let asks: Vec<_> = limits
                 .iter()
-                .map(|limit| Asked { limit: &**limit, key: hash("k"), ask: Ask::new(permits) })
+                .map(|limit| Asked::new(&**limit, hash("k"), Ask::new(permits)))
                 .collect();
             let checked = check_all(&asks, now).expect("different limits");
             let told = *checked.told().expect("limits").1;
@@ -155,7 +151,7 @@ proptest! {
                 Some(Retry::After(wait)) => {
                     drop(checked);
                     let waits = asks.iter().map(|asked| {
-                        asked.limit.peek(asked.key, now, &asked.ask).retry_after()
+                        asked.peek(now).retry_after()
                     });
                     prop_assert_eq!(waits.max().flatten(), Some(wait));
                     if now.after(wait) == Timestamp::MAX {
@@ -242,7 +238,7 @@ fn a_check_of_several_knows_what_a_store_has_yet_to_take_over() {
     let other = limiter(quota);
     let limit: &dyn Enforce = &*new;
     let ask = Ask::new(4);
-    let asks = [Asked { limit, key, ask }, other.ask(1)];
+    let asks = [Asked::new(limit, key, ask), other.ask(1)];
     let checked = check_all(&asks, START).expect("two limits");
     assert!(!checked.is_allowed(), "seven of ten are used");
     assert_eq!(other.peek(Ask::ONE).remaining, 10);

@@ -223,7 +223,7 @@ fn a_check_of_several_gives_the_places_of_a_key_back_when_dropped() {
     let limit: &dyn Enforce = &*slots;
     let (key, ask) = (hash("key"), Ask::ONE);
     for _ in 0..2 {
-        let checked = check_all(&[Asked { limit, key, ask }], START).expect("one limit");
+        let checked = check_all(&[Asked::new(limit, key, ask)], START).expect("one limit");
         assert!(checked.is_allowed());
         assert_eq!(slots.peek(key, START, &ask).remaining, 0);
     }

@@ -14,6 +14,7 @@ mod eviction;
 mod faults;
 mod give_back;
 mod guava;
+mod keyed_places;
 mod limits_by_name;
 mod line;
 mod many_keys;

@@ -369,7 +369,7 @@ fn sentinels_warm_up_counts_what_is_forced_as_passing() {
     let limit: &dyn Enforce = &*store;
     // Cold, it lets ten a second through.
     let ask = Ask::new(25).forced();
-    let checked = check_all(&[Asked { limit, key, ask }], START).expect("one limit");
+    let checked = check_all(&[Asked::new(limit, key, ask)], START).expect("one limit");
     assert!(checked.is_allowed());
     let (denied, _) = store.check(key, START, &Ask::ONE);
     assert_eq!(denied.retry_after(), Some(Duration::from_secs(1)));

@@ -35,11 +35,7 @@ fn passed(limits: &[Enforcer], requests: &[(u64, u64, u64)]) -> Vec<(Timestamp, 
         let ask = Ask::new(permits).within(Duration::from_millis(patience));
         let asks: Vec<Asked<'_>> = limits
             .iter()
-            .map(|limit| Asked {
-                limit: &**limit,
-                key,
-                ask,
-            })
+            .map(|limit| Asked::new(&**limit, key, ask))
             .collect();
         let answers = check_all_with_receipts(&asks, now).expect("few limits, each once");
         let decisions = answers.iter().map(|answer| &answer.decision);

@@ -6,7 +6,9 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use tidegate::{Algorithm, Ask, Decision, Retry, Timestamp};
+use tidegate::{
+    Algorithm, Ask, Clock, Decision, KeyedLimiter, ManualClock, Quota, Retry, Timestamp,
+};
 use tidegate_sim::oracle::{Oracle, oracle_of};
 use tidegate_sim::strategy::{self, Act, Allowed, Step, cases, scale};
 
@@ -153,6 +155,25 @@ proptest! {
     ) {
         words_are_true(algorithm, Way::Keyed, start, &steps)?;
     }
+}
+
+// shows: B10 (sync)
+#[test]
+fn who_waits_for_a_key_waits_as_told_and_who_waits_in_vain_does_not() {
+    let start = Timestamp::from_secs(1_700_000_000);
+    let clock = ManualClock::new(start);
+    let built = KeyedLimiter::builder(Quota::per_second(1)).clock(clock.clone());
+    let limiter = built.build().expect("valid");
+    for second in 0..3 {
+        // A manual clock is moved by who sleeps.
+        assert!(limiter.acquire("k", 1).is_allowed());
+        assert_eq!(clock.now(), start.after(Duration::from_secs(second)));
+    }
+    let soon = Duration::from_millis(999);
+    assert!(limiter.acquire_within("k", 1, soon).is_denied());
+    assert_eq!(limiter.acquire("k", 2).retry(), Some(Retry::Never));
+    assert_eq!(clock.now(), start.after(Duration::from_secs(2)));
+    assert!(limiter.acquire("other", 1).delay().is_zero());
 }
 
 // shows: A7 (cost and peek and give back), B3 (local)

@@ -1,6 +1,16 @@
 //! What tidegate keeps in Redis, against real servers.
 
-#![allow(clippy::unwrap_used, dead_code, reason = "tests, and what they share")]
+#![expect(clippy::unwrap_used, reason = "tests, and what they share")]
 
+mod cluster;
+mod endpoint;
+mod exact;
+mod endpoint_cluster;
+mod endpoint_once;
+mod endpoint_refusals;
+mod endpoint_sentinel;
+mod endpoint_tls;
+mod events;
+mod sentinels;
 mod leased;
 mod server;

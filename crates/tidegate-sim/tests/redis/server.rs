@@ -28,12 +28,22 @@ impl RedisServer {
 
     /// With further lines of a configuration, as arguments (`--name value`).
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
+        Self::start_at(free_address(), arguments)
+    }
+
+    /// At an address of the test's choice.
+    pub(crate) fn start_at(address: SocketAddr, arguments: &[&str]) -> Self {
+        Self::start_with_file(address, "", arguments)
+    }
+
+    /// With a configuration file: Sentinels want one.
+    pub(crate) fn start_with_file(address: SocketAddr, file: &str, arguments: &[&str]) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = format!("tidegate-redis-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
         fs::create_dir_all(&folder).unwrap();
-        let address = free_address();
+        fs::write(folder.join("redis.conf"), file).unwrap();
         let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
         let child = spawn(address, &folder, &arguments);
         let server = Self {
@@ -48,6 +58,16 @@ impl RedisServer {
 
     pub(crate) fn url(&self) -> String {
         format!("redis://{}/", self.address)
+    }
+
+    /// Sends a command by `redis-cli`, and answers with what it prints.
+    pub(crate) fn command(&self, command: &[&str]) -> String {
+        redis_cli(self.address, command)
+    }
+
+    /// The same, where the answer may be an error.
+    pub(crate) fn try_command(&self, command: &[&str]) -> String {
+        try_redis_cli(self.address, command).1
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -95,6 +115,7 @@ impl Drop for RedisServer {
 
 fn spawn(address: SocketAddr, folder: &std::path::Path, arguments: &[String]) -> Child {
     Command::new("redis-server")
+        .arg(folder.join("redis.conf"))
         .args(["--port", &address.port().to_string()])
         .args(["--bind", "127.0.0.1", "--save", "", "--dir"])
         .arg(folder)
@@ -106,6 +127,23 @@ fn spawn(address: SocketAddr, folder: &std::path::Path, arguments: &[String]) ->
         .expect("redis-server is installed (`cargo xtask setup`)")
 }
 
+pub(crate) fn redis_cli(address: SocketAddr, command: &[&str]) -> String {
+    let (well, printed) = try_redis_cli(address, command);
+    assert!(well, "{command:?}: {printed}");
+    printed
+}
+
+fn try_redis_cli(address: SocketAddr, command: &[&str]) -> (bool, String) {
+    let output = Command::new("redis-cli")
+        .args(["-e", "-h", "127.0.0.1", "-p", &address.port().to_string()])
+        .args(command)
+        .stdin(Stdio::null())
+        .output()
+        .expect("redis-cli is installed (`cargo xtask setup`)");
+    let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    (output.status.success(), printed)
+}
+
 fn answers(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(address) else {
         return false;
@@ -113,7 +151,8 @@ fn answers(address: SocketAddr) -> bool {
     let mut answer = [0; 5];
     stream.write_all(b"PING\r\n").is_ok()
         && stream.read_exact(&mut answer).is_ok()
-        && &answer == b"+PONG"
+        // One that wants a login is ready, too.
+        && matches!(&answer, b"+PONG" | b"-NOAU")
 }
 
 /// An address that nobody listens on just now.

@@ -4,6 +4,7 @@ use core::fmt;
 
 use crate::enforce::{Enforcer, enforcers};
 use crate::on_change::OnChange;
+use crate::queue::DEFAULT_QUEUE_LENGTH;
 use crate::{Algorithm, QuotaError};
 
 /// How a limit counts, for how many keys, and what stays when it takes another's place.
@@ -12,6 +13,7 @@ pub struct Definition {
     pub(super) algorithm: Algorithm,
     pub(super) max_keys: usize,
     pub(super) on_change: OnChange,
+    pub(super) queue_length: u64,
 }
 
 /// What became of a definition.
@@ -72,6 +74,7 @@ impl Definition {
             algorithm: algorithm.into(),
             max_keys: 100_000,
             on_change: OnChange::KeepUsed,
+            queue_length: DEFAULT_QUEUE_LENGTH,
         }
     }
 
@@ -87,9 +90,30 @@ impl Definition {
         Self { on_change, ..self }
     }
 
+    /// The same with a line of at most so many permits for each key of a concurrency limit
+    /// ([`DEFAULT_QUEUE_LENGTH`] unless this is said): callers that would wait beyond it are
+    /// refused at once.
+    #[must_use]
+    pub const fn queue_length(self, permits: u64) -> Self {
+        Self {
+            queue_length: permits,
+            ..self
+        }
+    }
+
     /// How it counts.
     pub const fn algorithm(&self) -> &Algorithm {
         &self.algorithm
+    }
+
+    /// Whether a limit that is so already need not change.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let on_change = self.on_change;
+        *self
+            == Self {
+                on_change,
+                ..*other
+            }
     }
 
     pub(super) fn enforcer(&self) -> Result<Enforcer, QuotaError> {

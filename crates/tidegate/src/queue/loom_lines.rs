@@ -10,7 +10,7 @@ use std::task::Wake;
 use loom::sync::Notify;
 use loom::thread;
 
-use crate::{ConcurrencyLimiter, KeyedConcurrencyLimiter};
+use crate::{ConcurrencyLimiter, KeyHasher, KeyedConcurrencyLimiter};
 
 struct Bell(Notify);
 
@@ -128,6 +128,22 @@ fn loom_drained_is_told_when_the_last_has_left() {
         let leaves = thread::spawn(move || drop(inside));
         wait(limit.drained());
         assert_eq!(limit.in_use(), 0);
+        leaves.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_drained_is_told_when_the_last_of_any_key_has_left() {
+    loom::model(|| {
+        // Several shards.
+        let limit = KeyedConcurrencyLimiter::new(1, 4_096).unwrap();
+        let limit = limit.hasher(KeyHasher::with_keys(1, 2));
+        let [a, b] = [1, 2].map(|key| limit.try_acquire(&key, 1).1.unwrap().into_owned());
+        let leaves = thread::spawn(move || drop(a));
+        let drained = limit.drained();
+        drop(b);
+        wait(drained);
+        assert_eq!([1, 2].map(|key| limit.in_use(&key)), [0, 0]);
         leaves.join().unwrap();
     });
 }

@@ -11,7 +11,7 @@ use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 
 use crate::store::shuttle_keyed::explore;
-use crate::{ConcurrencyLimiter, KeyedConcurrencyLimiter, Permit};
+use crate::{ConcurrencyLimiter, KeyHasher, KeyedConcurrencyLimiter, Permit};
 
 /// How many are inside, to be seen from within.
 #[derive(Default)]
@@ -102,5 +102,27 @@ fn shuttle_who_waits_goes_in_when_there_are_more_places() {
         assert_eq!(limit.peek("k", 1).remaining, 2);
         drop(kept);
         assert_eq!(limit.peek("k", 3).remaining, 3);
+    });
+}
+
+// proves: B8
+#[test]
+fn shuttle_all_who_wait_until_nobody_is_inside_are_told() {
+    explore(|| {
+        let limit = KeyedConcurrencyLimiter::new(1, 4_096).expect("valid");
+        let limit = limit.hasher(KeyHasher::with_keys(1, 2));
+        let inside = [1, 2, 3].map(|key| limit.try_acquire(&key, 1).1);
+        thread::scope(|scope| {
+            let limit = &limit;
+            for permit in inside {
+                scope.spawn(move || drop(permit));
+            }
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    block_on(limit.drained());
+                    assert_eq!([1, 2, 3].map(|key| limit.in_use(&key)), [0; 3]);
+                });
+            }
+        });
     });
 }

@@ -11,6 +11,7 @@
 //! one, else the one that gives away fewest permits, never one that holds a guard.
 
 mod batch;
+mod inside;
 mod lines;
 mod meters;
 mod overflow;
@@ -32,10 +33,10 @@ use self::succession::Predecessor;
 pub use self::succession::{Drain, Drained};
 use super::one_key::peek;
 use super::shard::{Shard, Slot};
+use super::vacated::Vacating;
 use crate::enforce::{Enforce, Receipt, StoreId};
 use crate::key_hash::KeyHash;
 use crate::meter::{Meter, Plan, State};
-use crate::queue::wake;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, RwLock, lock};
 use crate::{Ask, Decision, Timestamp};
 
@@ -59,6 +60,8 @@ pub struct Keyed<M: Meter> {
     before: Mutex<Option<Predecessor<M>>>,
     /// Whether there is such a store: all that a decision looks at.
     adopting: AtomicBool,
+    /// Who wants to know when nobody is inside.
+    vacating: Mutex<Vacating>,
     /// The limit in whose store what was here goes on.
     after: OnceLock<Arc<dyn Enforce>>,
 }
@@ -83,6 +86,7 @@ impl<M: Meter> Keyed<M> {
             counts: Counts::default(),
             before: Mutex::new(None),
             adopting: AtomicBool::new(false),
+            vacating: Mutex::new(Vacating::default()),
             after: OnceLock::new(),
         }
     }
@@ -136,20 +140,29 @@ impl<M: Meter> Keyed<M> {
             drop(shard);
             return self.peek_after(key, now, ask);
         }
-        let slot = match shard.find(key) {
-            Ok(at) => Some(shard.slot_mut(at)),
-            Err(_) if shard.overflow_has(key) || !self.has_room(&shard, key, counted) => {
-                shard.overflow.as_deref_mut().map(|shared| &mut shared.slot)
-            }
-            Err(_) => None,
-        };
-        let decision = if let Some(slot) = slot {
+        let decision = if let Some(slot) = self.slot_of(&mut shard, key, counted) {
             self.bring_up(slot, meter, counted);
             peek(&meter.meter, &slot.state, counted, ask)
         } else {
             peek(&meter.meter, &meter.meter.fresh(counted), counted, ask)
         };
         decision.told_behind(counted.since(now))
+    }
+
+    /// The entry that a key is counted in; `None` where it would be a new one.
+    fn slot_of<'s>(
+        &self,
+        shard: &'s mut Shard<M::State>,
+        key: KeyHash,
+        now: Timestamp,
+    ) -> Option<&'s mut Slot<M::State>> {
+        match shard.find(key) {
+            Ok(at) => Some(shard.slot_mut(at)),
+            Err(_) if shard.overflow_has(key) || !self.has_room(shard, key, now) => {
+                shard.overflow.as_deref_mut().map(|shared| &mut shared.slot)
+            }
+            Err(_) => None,
+        }
     }
 
     /// Plans, shows the answer to `rest` while the key is held still, and commits if the answer
@@ -300,14 +313,13 @@ impl<M: Meter> Keyed<M> {
                 meter.undo(&mut slot.state, receipt.taken(), now);
             });
         }
-        if slot.state.is_waited_for() {
-            let mut woken = Vec::new();
-            if let Some(entry) = shard.entry(receipt.key(), receipt.is_overflow()) {
-                self.serve(entry, now, &mut woken);
-            }
-            drop(shard);
-            wake(woken);
+        let mut woken = Vec::new();
+        if slot.state.is_waited_for()
+            && let Some(entry) = shard.entry(receipt.key(), receipt.is_overflow())
+        {
+            self.serve(entry, now, &mut woken);
         }
+        self.leave_shard(shard, woken);
         Ok(())
     }
 

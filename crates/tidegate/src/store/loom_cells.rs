@@ -105,8 +105,10 @@ fn loom_checks_of_two_limits_charge_both_or_none() {
         let limits = Arc::new((limiter(2), limiter(1)));
         let passed = both(&limits, |(wide, narrow), who| {
             // Each names them in another order: they are held in the same one.
-            let asks = [wide.ask(1), narrow.ask(1)];
-            let asks = if who == 0 { asks } else { [asks[1], asks[0]] };
+            let mut asks = [wide.ask(1), narrow.ask(1)];
+            if who != 0 {
+                asks.reverse();
+            }
             let checked = check_all(&asks, NOW).unwrap();
             u64::from(checked.is_allowed())
         });

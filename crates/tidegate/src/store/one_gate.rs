@@ -1,10 +1,5 @@
 //! The store of one key of a limit whose permits come back, with the line of those who wait.
 
-use core::future::Future;
-use core::mem;
-use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{AtomicCell, StateCell};
@@ -14,6 +9,7 @@ use crate::key_hash::KeyHash;
 use crate::meter::State;
 use crate::queue::{Joined, Line, Waiter, wake};
 use crate::store::one_key::peek;
+use crate::store::vacated::{Vacate, Vacating};
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 use crate::{Ask, Decision, Meter, Timestamp};
 
@@ -27,56 +23,8 @@ pub(crate) struct OneGate {
     inside: AtomicCell<Inside>,
     line: Mutex<Line>,
     /// Who wants to know when nobody is inside.
-    draining: Mutex<Draining>,
+    vacating: Mutex<Vacating>,
     id: StoreId,
-}
-
-/// Completes when nobody is inside.
-#[derive(Debug)]
-#[must_use = "futures do nothing unless they are polled"]
-pub(crate) struct Drained {
-    gate: Arc<OneGate>,
-    /// Its number among those who want to know, once it is one of them.
-    number: Option<u64>,
-}
-
-/// Who wants to know when nobody is inside, by their numbers.
-#[derive(Debug, Default)]
-struct Draining {
-    wakers: BTreeMap<u64, Waker>,
-    joined: u64,
-}
-
-impl Future for Drained {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let gate = Arc::clone(&self.gate);
-        let mut draining = lock(&gate.draining);
-        let is_empty = gate.inside.hold(|inside| {
-            inside.set_draining(inside.permits() > 0);
-            inside.permits() == 0
-        });
-        if is_empty {
-            return Poll::Ready(());
-        }
-        let number = *self.number.get_or_insert_with(|| {
-            draining.joined += 1;
-            draining.joined
-        });
-        draining.wakers.insert(number, context.waker().clone());
-        Poll::Pending
-    }
-}
-
-impl Drop for Drained {
-    fn drop(&mut self) {
-        if let Some(number) = self.number {
-            let waker = lock(&self.gate.draining).wakers.remove(&number);
-            // Not under the lock: whatever a waker is made of goes with it.
-            drop(waker);
-        }
-    }
 }
 
 impl OneGate {
@@ -85,7 +33,7 @@ impl OneGate {
             max: AtomicU64::new(gate.max()),
             inside: AtomicCell::new(Inside::default()),
             line: Mutex::new(Line::default()),
-            draining: Mutex::new(Draining::default()),
+            vacating: Mutex::new(Vacating::default()),
             id: StoreId::next(),
         }
     }
@@ -104,13 +52,6 @@ impl OneGate {
 
     pub(crate) fn in_use(&self) -> u64 {
         self.inside.hold(|inside| inside.permits())
-    }
-
-    pub(crate) fn drained(self: &Arc<Self>) -> Drained {
-        Drained {
-            gate: Arc::clone(self),
-            number: None,
-        }
     }
 
     #[inline]
@@ -184,8 +125,7 @@ impl Enforce for OneGate {
             self.serve();
         }
         if after.is_draining() && after.permits() == 0 {
-            let woken = mem::take(&mut lock(&self.draining).wakers);
-            wake(woken.into_values().collect());
+            Vacating::one_less(&self.vacating);
         }
         Ok(())
     }
@@ -236,25 +176,45 @@ impl Enforce for OneGate {
     }
 }
 
+impl Vacate for OneGate {
+    fn vacating(&self) -> &Mutex<Vacating> {
+        &self.vacating
+    }
+
+    fn mark(&self) -> usize {
+        self.inside.hold(|inside| {
+            let occupied = inside.permits() > 0;
+            inside.set_draining(occupied);
+            usize::from(occupied)
+        })
+    }
+}
+
 #[cfg(all(test, not(loom), not(shuttle)))]
 mod tests {
+    use core::future::Future;
+    use core::pin::Pin;
+    use core::task::{Context, Waker};
+
     use super::*;
+    use crate::store::Vacated;
 
     #[test]
     fn who_does_not_wait_for_the_end_any_more_leaves_nothing_behind() {
         let gate = Arc::new(OneGate::new(&Concurrency::of(1)));
         let inside = gate.take(&Ask::ONE).1.expect("free");
         let mut context = Context::from_waker(Waker::noop());
-        let mut waits = gate.drained();
+        let vacated = || Vacated::of(&gate);
+        let mut waits = vacated();
         assert!(Pin::new(&mut waits).poll(&mut context).is_pending());
         for _ in 0..10 {
-            let mut gives_up = gate.drained();
+            let mut gives_up = vacated();
             assert!(Pin::new(&mut gives_up).poll(&mut context).is_pending());
             assert!(Pin::new(&mut gives_up).poll(&mut context).is_pending());
         }
-        assert_eq!(lock(&gate.draining).wakers.len(), 1);
+        assert_eq!(lock(&gate.vacating).len(), 1);
         gate.give_back(inside, Timestamp::EPOCH).expect("its own");
-        assert!(lock(&gate.draining).wakers.is_empty());
+        assert_eq!(lock(&gate.vacating).len(), 0);
         assert!(Pin::new(&mut waits).poll(&mut context).is_ready());
     }
 }

@@ -79,6 +79,8 @@ pub(super) struct Shard<S> {
     pub(super) adopted: bool,
     /// Whether a store after this one has taken its states over: nothing is counted here any more.
     pub(super) handed_over: bool,
+    /// Whether somebody wants to know when nobody is inside.
+    pub(super) vacating: bool,
     /// Where keys meet that found no room among entries that must not be forgotten.
     pub(super) overflow: Option<Box<Overflow<S>>>,
     /// Those who wait for permits to come back.
@@ -94,6 +96,7 @@ impl<S: State> Shard<S> {
             latest: Timestamp::EPOCH,
             adopted: true,
             handed_over: false,
+            vacating: false,
             overflow: None,
             lines: None,
         }
@@ -213,6 +216,13 @@ impl<S: State> Shard<S> {
         self.slots[at..end].rotate_left(1);
         self.len -= 1;
         core::mem::take(&mut self.slots[end - 1])
+    }
+
+    /// All entries, the shared one last.
+    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot<S>> {
+        let shared = self.overflow.as_deref().map(|shared| &shared.slot);
+        let own = self.slots.iter().filter(|slot| !slot.is_empty());
+        own.chain(shared)
     }
 
     /// How many entries are like this.

@@ -301,11 +301,8 @@ fn shuttle_checks_of_several_while_one_of_them_is_taken_over_charge_all_or_none(
         let before = checks(&old, &[0, 1]);
         new.succeed(old.drain().unwrap(), NOW, OnChange::KeepUsed);
         let both = |limit: &Enforcer, key: u64, other_first: bool| {
-            let mut asks = [limit, &other].map(|limit| crate::Asked {
-                limit: &**limit,
-                key: hash(key),
-                ask: Ask::ONE,
-            });
+            let mut asks =
+                [limit, &other].map(|limit| crate::Asked::new(&**limit, hash(key), Ask::ONE));
             if other_first {
                 asks.reverse();
             }

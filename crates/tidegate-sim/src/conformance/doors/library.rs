@@ -72,11 +72,7 @@ fn decide(
         }
         let patience = request.timeout_ns.map(std::time::Duration::from_nanos);
         let ask = rule.ask(rule.limit.algorithm(), request.permits, patience);
-        asks.push(Asked {
-            limit: &**limit,
-            key: hasher.hash(&key),
-            ask,
-        });
+        asks.push(Asked::new(&**limit, hasher.hash(&key), ask));
     }
     let now = Timestamp::from_nanos(request.at_ns);
     tidegate::check_all_with_receipts(&asks, now).map_err(|error| error.to_string())

@@ -119,11 +119,7 @@ fn what_has_been_taken_over_is_not_counted_a_second_time() {
         assert_eq!(new.peek(key, START, &Ask::ONE).remaining, 20);
         assert_eq!(old.peek(key, START, &Ask::ONE).remaining, 20);
         // Also where several are asked as one.
-        let asked = Asked {
-            limit: &*old,
-            key,
-            ask: Ask::ONE,
-        };
+        let asked = Asked::new(&*old, key, Ask::ONE);
         let checked = check_all(&[asked], START).expect("one");
         assert!(checked.is_allowed());
         assert_eq!(new.peek(key, START, &Ask::ONE).remaining, 19);

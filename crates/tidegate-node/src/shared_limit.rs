@@ -1,0 +1,188 @@
+//! A limit that several nodes share, as this node has it: what it is to the others, and what holds
+//! while they cannot be reached.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use tidegate::{
+    Decision, Enforcer, Limit, Retry, SharedLimit, SharedStore, Sharing, Timestamp, Unavailable,
+    Verdict,
+};
+use tidegate_policy::{LimitRule, OnUnavailable, SharedRule};
+
+/// How long a node may believe to know how many there are: after that, others may have come.
+pub(crate) const SHARE_LASTS: Duration = Duration::from_secs(10);
+/// What those who are refused for it are told to wait.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// The limit's own numbers, then each override's, as all nodes know them.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn SharedStore>,
+    limits: Vec<Arc<SharedLimit>>,
+    rule: SharedRule,
+    max_keys: usize,
+    /// Since when it cannot be reached (Unix ns); 0 while it can.
+    since: AtomicU64,
+    /// This node's share, for as many nodes as there were when it was made.
+    share: ArcSwapOption<Share>,
+}
+
+#[derive(Debug)]
+struct Share {
+    nodes: u64,
+    /// `None` where the share is nothing.
+    enforcers: Vec<Option<Enforcer>>,
+}
+
+/// What holds instead of an answer.
+#[derive(Debug)]
+pub(crate) enum Instead {
+    /// This.
+    Decision(Decision),
+    /// What this node's share says.
+    Share(Enforcer),
+}
+
+impl Shared {
+    pub(crate) fn new(rule: &LimitRule, shared: SharedRule, store: Arc<dyn SharedStore>) -> Self {
+        let limits: Vec<_> = limits_of(rule)
+            .map(|limit| Arc::new(of(limit, shared)))
+            .collect();
+        Self {
+            store,
+            limits,
+            rule: shared,
+            max_keys: rule.max_keys,
+            since: AtomicU64::new(0),
+            share: ArcSwapOption::empty(),
+        }
+    }
+
+    /// Whether the store can keep the limits of this rule.
+    pub(crate) fn validate(
+        rule: &LimitRule,
+        shared: SharedRule,
+        store: &dyn SharedStore,
+    ) -> Result<(), String> {
+        limits_of(rule).try_for_each(|limit| store.validate(&of(limit, shared)))
+    }
+
+    /// The numbers at this place: 0 is the limit's own, then each override's.
+    pub(crate) fn limit(&self, at: usize) -> &Arc<SharedLimit> {
+        &self.limits[at]
+    }
+
+    /// Since when it cannot be reached.
+    pub(crate) fn unavailable_since(&self) -> Option<Timestamp> {
+        let since = self.since.load(Ordering::Relaxed);
+        (since > 0).then(|| Timestamp::from_nanos(since))
+    }
+
+    /// Notes that it answered.
+    pub(crate) fn reached(&self) {
+        if self.since.load(Ordering::Relaxed) > 0 && self.since.swap(0, Ordering::Relaxed) > 0 {
+            tracing::info!(
+                limit = self.limits[0].name,
+                "the shared limit answers again"
+            );
+        }
+    }
+
+    /// What holds at `now` where it did not answer.
+    pub(crate) fn instead(&self, at: usize, now: Timestamp, why: &Unavailable) -> Instead {
+        let first = self.since.compare_exchange(
+            0,
+            now.as_nanos().max(1),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        if first.is_ok() {
+            let instead = match self.rule.on_unavailable {
+                OnUnavailable::LocalShare { .. } => "this node's share",
+                OnUnavailable::Open => "everything passes",
+                OnUnavailable::Closed => "nothing passes",
+            };
+            let limit = self.limits[0].name.as_str();
+            tracing::warn!(limit, instead, %why, "the shared limit does not answer");
+        }
+        let since = Timestamp::from_nanos(first.err().unwrap_or(now.as_nanos()));
+        match self.rule.on_unavailable {
+            OnUnavailable::Open => Instead::Decision(self.fixed(at, true)),
+            OnUnavailable::Closed => Instead::Decision(self.fixed(at, false)),
+            OnUnavailable::LocalShare { then_open } => {
+                // A lease has its share in it: who still asks here has none left.
+                let is_over =
+                    now.since(since) >= SHARE_LASTS || !matches!(self.rule.sharing, Sharing::Exact);
+                if is_over {
+                    return Instead::Decision(self.fixed(at, then_open));
+                }
+                match self.share(at) {
+                    Some(share) => Instead::Share(share),
+                    None => Instead::Decision(self.fixed(at, false)),
+                }
+            }
+        }
+    }
+
+    fn fixed(&self, at: usize, is_open: bool) -> Decision {
+        let limit = self.limits[at].algorithm.permits_at_once();
+        let verdict = if is_open {
+            Verdict::Allowed {
+                delay: Duration::ZERO,
+            }
+        } else {
+            Verdict::Denied {
+                retry: Retry::After(TRY_AGAIN),
+            }
+        };
+        Decision {
+            verdict,
+            limit,
+            remaining: if is_open { limit } else { 0 },
+            reset_after: TRY_AGAIN,
+        }
+    }
+
+    /// The limit of this node's share; `None` where that is nothing.
+    fn share(&self, at: usize) -> Option<Enforcer> {
+        let nodes = self.store.live_nodes().max(1);
+        let share = self.share.load();
+        if let Some(share) = share.as_ref().filter(|share| share.nodes == nodes) {
+            return share.enforcers[at].clone();
+        }
+        let enforcers = self.limits.iter().map(|limit| {
+            let share = limit.algorithm.share_of(nodes)?;
+            let mut enforcers = tidegate::enforcers(&[share], self.max_keys).ok()?;
+            enforcers.pop()
+        });
+        let made = Arc::new(Share {
+            nodes,
+            enforcers: enforcers.collect(),
+        });
+        // Of two who make it at once, the first makes it for both.
+        let before = self.share.compare_and_swap(&share, Some(Arc::clone(&made)));
+        let holds = match before.as_ref() {
+            Some(theirs) if theirs.nodes == nodes => Arc::clone(theirs),
+            _ => made,
+        };
+        holds.enforcers[at].clone()
+    }
+}
+
+/// The limit of a rule, then those of its overrides.
+fn limits_of(rule: &LimitRule) -> impl Iterator<Item = &Limit> {
+    let overrides = rule.overrides.iter().map(|one| &one.limit);
+    std::iter::once(&rule.limit).chain(overrides)
+}
+
+fn of(limit: &Limit, rule: SharedRule) -> SharedLimit {
+    SharedLimit {
+        name: limit.name().to_owned(),
+        algorithm: *limit.algorithm(),
+        sharing: rule.sharing,
+        on_its_own: matches!(rule.on_unavailable, OnUnavailable::LocalShare { .. }),
+    }
+}

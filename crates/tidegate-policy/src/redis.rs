@@ -1,0 +1,34 @@
+//! Where Redis is.
+
+use std::fmt;
+
+/// The Redis that nodes share their limits through.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RedisSettings {
+    /// The servers, the Sentinels, or some nodes of the Cluster. They may have passwords in them.
+    pub urls: Vec<String>,
+    /// What kind of Redis that is.
+    pub topology: RedisTopology,
+    /// The file of the certificates that servers are trusted by.
+    pub ca_file: Option<String>,
+}
+
+/// What kind of Redis it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RedisTopology {
+    /// One server.
+    Server,
+    /// The primary of this name, which Sentinels know.
+    Sentinel(String),
+    /// A Cluster.
+    Cluster,
+}
+
+impl fmt::Debug for RedisSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the URLs: there are passwords in them.
+        f.debug_struct("RedisSettings")
+            .field("topology", &self.topology)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,66 @@
+//! An endpoint never sends a call again that may have run: seen from a server's side.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tidegate_redis::{EndpointConfig, Scripts, Unavailable};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::endpoint::{BUDGET, COUNT, call, is_up, start, until};
+
+/// Reads one command: an array of strings.
+async fn command(stream: &mut BufReader<TcpStream>) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    for _ in 0..number(stream).await? {
+        let mut word = vec![0; number(stream).await? + 2];
+        stream.read_exact(&mut word).await.ok()?;
+        words.push(String::from_utf8_lossy(&word).trim_end().to_owned());
+    }
+    Some(words)
+}
+
+/// `*<number>` or `$<number>`.
+async fn number(stream: &mut BufReader<TcpStream>) -> Option<usize> {
+    let mut line = String::new();
+    stream.read_line(&mut line).await.ok()?;
+    line.get(1..)?.trim_end().parse().ok()
+}
+
+/// Closes the connection on every call of a script, and counts those.
+async fn serve(mut stream: BufReader<TcpStream>, calls: Arc<AtomicU64>) {
+    while let Some(words) = command(&mut stream).await {
+        if words[0].starts_with("EVAL") {
+            calls.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let _ = stream.get_mut().write_all(b"+OK\r\n").await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_connection_is_lost_is_not_sent_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let calls = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&calls);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(BufReader::new(stream), Arc::clone(&count)));
+        }
+    });
+    let endpoint = start(EndpointConfig::single(&url).unwrap()).await;
+    for round in 1..5 {
+        let connects = endpoint.health().counts.connects;
+        let answer = endpoint.call(call(&COUNT, "k", 1), BUDGET).await;
+        let lost = matches!(&answer, Err(Unavailable::Server(why)) if why.contains("lost"));
+        assert!(lost, "{answer:?}");
+        until(&endpoint, |endpoint| {
+            endpoint.health().counts.connects > connects
+        })
+        .await;
+        until(&endpoint, is_up).await;
+        assert_eq!(calls.load(Ordering::Relaxed), round);
+    }
+    assert_eq!(endpoint.health().counts.lost, 4);
+}

@@ -48,6 +48,8 @@ pub struct LeaseNode {
     /// Permits refused since the last refresh, and the most of them in one request.
     refused: AtomicU64,
     largest: AtomicU64,
+    /// Permits asked for in all, as of the last refresh.
+    asked: AtomicU64,
     books: Mutex<Books>,
 }
 
@@ -87,7 +89,8 @@ impl LeaseNode {
             is_down: AtomicBool::new(false),
             refused: AtomicU64::new(0),
             largest: AtomicU64::new(0),
-            books: Mutex::new(Books::new(&terms, now)),
+            asked: AtomicU64::new(0),
+            books: Mutex::new(Books::new(now)),
         }
     }
 
@@ -173,6 +176,16 @@ impl LeaseNode {
         self.lock().has_left
     }
 
+    /// Whether Redis has never answered it.
+    pub fn is_new(&self) -> bool {
+        self.lock().is_new()
+    }
+
+    /// How many permits were asked for since this was last called, as of the last refresh.
+    pub(super) fn take_asked(&self) -> u64 {
+        self.asked.swap(0, Ordering::Relaxed)
+    }
+
     /// Whether somebody was refused since the last refresh.
     pub fn is_wanted(&self) -> bool {
         self.refused.load(Ordering::Relaxed) > 0
@@ -209,6 +222,16 @@ impl LeaseNode {
     ///
     /// A node that nobody has asked for a while gives everything back, and has then left.
     pub fn refresh(&self, now: Timestamp) -> Option<LeaseRequest> {
+        self.call(now, false)
+    }
+
+    /// The call with which this node gives up the key, whoever asks for it. `None` while another is
+    /// under way, and where there is nothing that Redis could be told.
+    pub fn leave(&self, now: Timestamp) -> Option<LeaseRequest> {
+        self.call(now, true)
+    }
+
+    fn call(&self, now: Timestamp, must_leave: bool) -> Option<LeaseRequest> {
         let mut books = self.lock();
         if books.flight.is_some() || books.has_left {
             return None;
@@ -221,12 +244,16 @@ impl LeaseNode {
             books.given = 0;
         }
         books.spent_until(self.tokens.load(Ordering::Acquire));
-        books.measure(now, refused);
+        let asked = books.measure(now, refused);
+        self.asked.fetch_add(asked, Ordering::Relaxed);
         if books.demand == 0 && books.is_forgotten(&self.terms, now) {
             books.has_left = true;
             return None;
         }
-        let leaves = books.demand == 0 && !books.is_down;
+        let leaves = must_leave || books.demand == 0 && !books.is_down;
+        if leaves {
+            self.deadline.store(0, Ordering::Release);
+        }
         let target = match leaves {
             true => 0,
             false => books.target(&self.terms, ROUND_TRIP).max(largest),
@@ -302,7 +329,7 @@ impl LeaseNode {
         }
         books.is_down = true;
         self.is_down.store(true, Ordering::Release);
-        let wait = scaled(nanos(books.back_off()), chance);
+        let wait = nanos(books.back_off.next(chance));
         self.early.store(NEVER, Ordering::Relaxed);
         self.next.store(now.as_nanos() + wait, Ordering::Relaxed);
         self.is_asking.store(false, Ordering::Relaxed);
@@ -366,6 +393,3 @@ fn nanos(duration: Duration) -> u64 {
 fn scaled(nanos: u64, chance: u64) -> u64 {
     ((u128::from(nanos) * u128::from(chance)) >> 64) as u64
 }
-
-#[cfg(test)]
-mod tests;

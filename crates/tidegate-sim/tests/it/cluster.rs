@@ -2,6 +2,7 @@
 //! compared with, and everything between them going wrong.
 
 mod ledger;
+mod limiter;
 mod node;
 
 use tidegate::Quota;

@@ -4,13 +4,13 @@
 
 mod cluster;
 mod endpoint;
-mod exact;
 mod endpoint_cluster;
 mod endpoint_once;
 mod endpoint_refusals;
 mod endpoint_sentinel;
 mod endpoint_tls;
 mod events;
-mod sentinels;
+mod exact;
 mod leased;
+mod sentinels;
 mod server;

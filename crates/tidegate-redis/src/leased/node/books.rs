@@ -7,6 +7,7 @@ use tidegate::Timestamp;
 
 use super::mint::Mint;
 use super::nanos;
+use crate::backoff::Backoff;
 use crate::leased::terms::{LeaseTerms, surely_beyond, surely_within};
 use crate::leased::wire::{LeaseReply, LeaseRequest, NodeId};
 
@@ -14,8 +15,6 @@ use crate::leased::wire::{LeaseReply, LeaseRequest, NodeId};
 const SHORTEST_MEASURE: u64 = 1_000_000;
 /// Grants that are remembered one by one; older ones are added up.
 const MOST_GRANTS: usize = 64;
-/// The longest wait between two attempts to reach Redis.
-const LONGEST_BACK_OFF: Duration = Duration::from_millis(500);
 /// What is asked for is this much above the demand, in hundredths.
 const HEADROOM: u64 = 115;
 const SECOND: u64 = 1_000_000_000;
@@ -31,7 +30,7 @@ pub(super) struct Books {
     pub(super) flight: Option<Flight>,
     pub(super) is_down: bool,
     pub(super) has_left: bool,
-    back_off: Duration,
+    pub(super) back_off: Backoff,
     /// Permits per second; up at once, down slowly.
     pub(super) demand: u64,
     measured: Timestamp,
@@ -74,7 +73,7 @@ impl Flight {
 }
 
 impl Books {
-    pub(super) fn new(terms: &LeaseTerms, now: Timestamp) -> Self {
+    pub(super) fn new(now: Timestamp) -> Self {
         Self {
             seq: 0,
             ack: 0,
@@ -83,7 +82,7 @@ impl Books {
             flight: None,
             is_down: false,
             has_left: false,
-            back_off: terms.refresh(),
+            back_off: Backoff::default(),
             demand: 0,
             measured: now,
             spent: 0,
@@ -97,14 +96,18 @@ impl Books {
         }
     }
 
+    pub(super) const fn is_new(&self) -> bool {
+        self.ack == 0
+    }
+
     /// There are only so many of the given permits left.
     pub(super) fn spent_until(&mut self, left: u64) {
         self.spent += self.given.saturating_sub(left);
         self.given = left;
     }
 
-    /// What was asked since the last time, as a rate.
-    pub(super) fn measure(&mut self, now: Timestamp, refused: u64) {
+    /// How much was asked since the last time, which is noted as a rate.
+    pub(super) fn measure(&mut self, now: Timestamp, refused: u64) -> u64 {
         let passed = now.nanos_since(self.measured).max(SHORTEST_MEASURE);
         let asked = u128::from(self.spent) + u128::from(refused);
         let rate = asked * u128::from(SECOND) / u128::from(passed);
@@ -112,6 +115,7 @@ impl Books {
         self.demand = rate.max((self.demand * 7 + rate * 3) / 10);
         self.measured = now;
         self.spent = 0;
+        u64::try_from(asked).unwrap_or(u64::MAX)
     }
 
     /// What is asked for in this time.
@@ -185,14 +189,7 @@ impl Books {
         self.answered = now;
         self.nodes = reply.nodes;
         self.is_down = false;
-        self.back_off = terms.refresh();
-    }
-
-    /// How long to wait at most after one more failure.
-    pub(super) fn back_off(&mut self) -> Duration {
-        let wait = self.back_off;
-        self.back_off = (wait * 2).min(LONGEST_BACK_OFF);
-        wait
+        self.back_off.reset();
     }
 
     /// Takes permits of the right to mint, and returns how many are left of it.

@@ -6,9 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use tidegate::Algorithm;
 use tidegate_redis::Subject;
-use tidegate_redis::exact::{
-    Asked, Group, Kind, Numbers, Reply, What, decide, forget, give_back,
-};
+use tidegate_redis::exact::{Asked, Group, Kind, Numbers, Reply, What, decide, forget, give_back};
 use tidegate_sim::redis_model::{RedisModel, Value};
 use tidegate_sim::strategy::cases;
 

@@ -9,6 +9,7 @@ pub mod exact;
 mod fault;
 mod health;
 mod key;
+mod leased;
 mod members;
 mod store;
 
@@ -18,5 +19,10 @@ pub use self::endpoint::Endpoint;
 pub use self::exact::{Exact, ExactLimiter, NotShared};
 pub use self::health::{Counts, Health, ServerHealth, State};
 pub use self::key::{MAX_KEY_BYTES, Subject};
+pub use self::leased::{
+    Checked, LEASE, LEASE_BUDGET, LeaseDriver, LeaseError, LeaseKeyStats, LeaseNode, LeaseReply,
+    LeaseRequest, LeaseState, LeaseStats, LeaseTerms, LeasedLimiter, LeasedLimiterBuilder, NodeId,
+    Scheme, SpendReply, SpendRequest,
+};
 pub use self::members::MEMBERS;
 pub use self::store::RedisStore;

@@ -8,6 +8,8 @@ mod all_or_nothing;
 mod batch;
 mod bound;
 mod change;
+#[cfg(feature = "doors")]
+mod cluster;
 mod eviction;
 mod faults;
 mod give_back;

@@ -1,0 +1,30 @@
+//! Leased mode: nodes take permits of a shared token bucket ahead of use, and decide locally.
+//!
+//! One hash in Redis holds the bucket and, per node, an upper bound of what it has not spent. A
+//! script ([`LEASE`]) refills the bucket, hears what a node has left and wants, and grants: one
+//! call per node every few milliseconds, whatever the traffic. The script keeps, at all times,
+//!
+//! ```text
+//! level + everything lent + everything that silent nodes may mint  <=  burst
+//! ```
+//!
+//! and spending only lowers it, so what all nodes admit together in any interval of length *t* is
+//! at most burst + rate * t. While Redis is away, a node goes on with its share of the rate; all
+//! shares together are at most the whole, and the script keeps the same amount back.
+//!
+//! - [`LeasedLimiter`]: what users hold; its [`LeaseDriver`] makes the calls.
+//! - [`LeaseTerms`]: the numbers, from a quota.
+//! - [`LeaseNode`]: what one node has of one key; decides, says when to call and with what.
+//! - [`LeaseRequest`], [`LeaseReply`], [`SpendRequest`]: what node and script tell each other.
+
+mod limiter;
+mod node;
+mod terms;
+mod wire;
+
+pub use self::limiter::{
+    LeaseDriver, LeaseKeyStats, LeaseStats, LeasedLimiter, LeasedLimiterBuilder,
+};
+pub use self::node::{Checked, LEASE_BUDGET, LeaseNode, LeaseState};
+pub use self::terms::{LeaseError, LeaseTerms, Scheme};
+pub use self::wire::{LEASE, LeaseReply, LeaseRequest, NodeId, SpendReply, SpendRequest};

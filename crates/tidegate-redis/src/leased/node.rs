@@ -1,0 +1,395 @@
+//! What one node has of one leased key: a state machine, with time and chance as arguments.
+//!
+//! Threads share it. A check that is allowed reads a deadline and swaps one word; everything that
+//! has to do with Redis stands behind a mutex, which checks take only to mint.
+//!
+//! Never more than Redis has noted: permits leave `tokens` *before* a call says that they are
+//! given back, come in only with an answer, and are worth nothing from the deadline on, which is
+//! counted from when the call was sent, so that it comes before the end that Redis noted.
+
+mod books;
+mod mint;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tidegate::{Decision, Retry, Timestamp, Verdict};
+
+use self::books::{Books, Flight};
+use super::terms::{LeaseTerms, surely_within};
+use super::wire::{LeaseReply, LeaseRequest, NodeId};
+
+/// The time in which an answer is expected: a lease has to last for so much longer than a refresh.
+const ROUND_TRIP: Duration = Duration::from_millis(4);
+/// How long a refresh is waited for.
+pub const LEASE_BUDGET: Duration = Duration::from_millis(15);
+const NEVER: u64 = u64::MAX;
+
+/// One key's lease on one node. See the [module](self).
+#[derive(Debug)]
+pub struct LeaseNode {
+    terms: LeaseTerms,
+    id: NodeId,
+    /// Permits that are not spent yet.
+    tokens: AtomicU64,
+    /// From when on they are worth nothing, nanoseconds.
+    deadline: AtomicU64,
+    /// With fewer permits than this a refresh is worth it before its time ...
+    low: AtomicU64,
+    /// ... from here on, nanoseconds.
+    early: AtomicU64,
+    /// When the next refresh is due, nanoseconds.
+    next: AtomicU64,
+    /// Whether a call is on its way.
+    is_asking: AtomicBool,
+    /// Whether the last call failed.
+    is_down: AtomicBool,
+    /// Permits refused since the last refresh, and the most of them in one request.
+    refused: AtomicU64,
+    largest: AtomicU64,
+    /// Permits asked for in all, as of the last refresh.
+    asked: AtomicU64,
+    books: Mutex<Books>,
+}
+
+/// A decision, and whether it is time to [refresh](LeaseNode::refresh).
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a decision that nobody looks at limits nothing"]
+pub struct Checked {
+    /// The answer.
+    pub decision: Decision,
+    /// Whether [`LeaseNode::refresh`] should be called now.
+    pub is_due: bool,
+}
+
+/// What a key lives on at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseState {
+    /// On permits that Redis has lent.
+    Leased,
+    /// On its share of the rate: Redis has not answered for a while.
+    Minting,
+    /// On nothing: no lease yet, or it ended and there is no right to mint (any more).
+    Closed,
+}
+
+impl LeaseNode {
+    /// A key that nobody has asked for yet. `id` must be a random number that was never used.
+    pub fn new(terms: LeaseTerms, id: NodeId, now: Timestamp) -> Self {
+        Self {
+            terms,
+            id,
+            tokens: AtomicU64::new(0),
+            deadline: AtomicU64::new(0),
+            low: AtomicU64::new(0),
+            early: AtomicU64::new(NEVER),
+            next: AtomicU64::new(now.as_nanos()),
+            is_asking: AtomicBool::new(false),
+            is_down: AtomicBool::new(false),
+            refused: AtomicU64::new(0),
+            largest: AtomicU64::new(0),
+            asked: AtomicU64::new(0),
+            books: Mutex::new(Books::new(now)),
+        }
+    }
+
+    /// Takes `permits` if they are there. No I/O, no waiting. `now` must not be older than the
+    /// rest of the lease lasts, at least nine refreshes: read the clock just before.
+    ///
+    /// `remaining` is what this node has at hand, and `retry_after` the time to its next refresh:
+    /// a hint. More than [`LeaseTerms::most_lent`] can never be had.
+    #[inline]
+    pub fn check(&self, now: Timestamp, permits: u64) -> Checked {
+        let nanos = now.as_nanos();
+        if nanos < self.deadline.load(Ordering::Acquire)
+            && let Some(rest) = self.take(permits)
+        {
+            let is_low = rest < self.low.load(Ordering::Relaxed)
+                && nanos >= self.early.load(Ordering::Relaxed);
+            return Checked {
+                decision: self.allowed(rest),
+                is_due: is_low && !self.is_asking.load(Ordering::Relaxed),
+            };
+        }
+        self.check_without_lease(now, permits)
+    }
+
+    #[cold]
+    fn check_without_lease(&self, now: Timestamp, permits: u64) -> Checked {
+        let nanos = now.as_nanos();
+        if permits == 0 {
+            let decision = self.allowed(0);
+            return Checked {
+                decision,
+                is_due: false,
+            };
+        }
+        if permits > self.terms.most_lent() {
+            let decision = self.denied(Retry::Never);
+            return Checked {
+                decision,
+                is_due: false,
+            };
+        }
+        let next = self.next.load(Ordering::Relaxed);
+        let early = self.early.load(Ordering::Relaxed);
+        let is_due = nanos >= next.min(early) && !self.is_asking.load(Ordering::Relaxed);
+        if self.is_down.load(Ordering::Acquire)
+            && let Some(rest) = self.lock().mint(&self.terms, now, permits)
+        {
+            let decision = self.allowed(rest);
+            return Checked { decision, is_due };
+        }
+        self.refused.fetch_add(permits, Ordering::Relaxed);
+        self.largest.fetch_max(permits, Ordering::Relaxed);
+        let wait = match next.saturating_sub(nanos) {
+            0 => self.terms.refresh(),
+            wait => Duration::from_nanos(wait).min(self.terms.membership()),
+        };
+        let decision = self.denied(Retry::After(wait));
+        Checked { decision, is_due }
+    }
+
+    /// Puts back permits that an allowed check took and nobody used. Whether they can be used
+    /// again is not sure: Redis may count them as spent already, and then they go at the next
+    /// refresh.
+    pub fn give_back(&self, now: Timestamp, permits: u64) {
+        if now.as_nanos() >= self.deadline.load(Ordering::Acquire) {
+            return;
+        }
+        let most = self.terms.most_lent();
+        let add = |tokens: u64| Some(tokens.saturating_add(permits).min(most.max(tokens)));
+        let _ = self
+            .tokens
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, add);
+    }
+
+    /// When [`refresh`](Self::refresh) should be called if no check asks for it before.
+    pub fn next_refresh(&self) -> Timestamp {
+        Timestamp::from_nanos(self.next.load(Ordering::Relaxed))
+    }
+
+    /// Whether this node has given up the key: it never has anything again, and whoever asks for
+    /// the key needs a new one, with another [`NodeId`].
+    pub fn has_left(&self) -> bool {
+        self.lock().has_left
+    }
+
+    /// Whether Redis has never answered it.
+    pub fn is_new(&self) -> bool {
+        self.lock().is_new()
+    }
+
+    /// How many permits were asked for since this was last called, as of the last refresh.
+    pub(super) fn take_asked(&self) -> u64 {
+        self.asked.swap(0, Ordering::Relaxed)
+    }
+
+    /// Whether somebody was refused since the last refresh.
+    pub fn is_wanted(&self) -> bool {
+        self.refused.load(Ordering::Relaxed) > 0
+    }
+
+    /// What the key lives on.
+    pub fn state(&self, now: Timestamp) -> LeaseState {
+        if now.as_nanos() < self.deadline.load(Ordering::Acquire) {
+            return LeaseState::Leased;
+        }
+        match self.lock().may_mint(&self.terms, now) {
+            true => LeaseState::Minting,
+            false => LeaseState::Closed,
+        }
+    }
+
+    /// How many nodes ask for permits of this key, by the last answer; 0 before the first.
+    pub fn nodes(&self) -> u64 {
+        self.lock().nodes
+    }
+
+    /// What is asked of this node, permits per second, as of the last refresh.
+    pub fn demand(&self) -> u64 {
+        self.lock().demand
+    }
+
+    /// How many permits this node has minted in all.
+    pub fn minted(&self) -> u64 {
+        self.lock().minted_ever
+    }
+
+    /// The call to make now, of which [`answered`](Self::answered) or [`failed`](Self::failed)
+    /// must tell how it went. `None` while another is under way, and when the node has left.
+    ///
+    /// A node that nobody has asked for a while gives everything back, and has then left.
+    pub fn refresh(&self, now: Timestamp) -> Option<LeaseRequest> {
+        self.call(now, false)
+    }
+
+    /// The call with which this node gives up the key, whoever asks for it. `None` while another is
+    /// under way, and where there is nothing that Redis could be told.
+    pub fn leave(&self, now: Timestamp) -> Option<LeaseRequest> {
+        self.call(now, true)
+    }
+
+    fn call(&self, now: Timestamp, must_leave: bool) -> Option<LeaseRequest> {
+        let mut books = self.lock();
+        if books.flight.is_some() || books.has_left {
+            return None;
+        }
+        let is_live = now.as_nanos() < self.deadline.load(Ordering::Acquire);
+        let refused = self.refused.swap(0, Ordering::AcqRel);
+        let largest = self.largest.swap(0, Ordering::AcqRel);
+        if !is_live {
+            books.spent_until(self.tokens.swap(0, Ordering::AcqRel));
+            books.given = 0;
+        }
+        books.spent_until(self.tokens.load(Ordering::Acquire));
+        let asked = books.measure(now, refused);
+        self.asked.fetch_add(asked, Ordering::Relaxed);
+        if books.demand == 0 && books.is_forgotten(&self.terms, now) {
+            books.has_left = true;
+            return None;
+        }
+        let leaves = must_leave || books.demand == 0 && !books.is_down;
+        if leaves {
+            self.deadline.store(0, Ordering::Release);
+        }
+        let target = match leaves {
+            true => 0,
+            false => books.target(&self.terms, ROUND_TRIP).max(largest),
+        };
+        let (held, returned) = self.give_up_surplus(target);
+        books.spent_until(held + returned);
+        books.given = held;
+        let request = books.depart(self.id, &self.terms, now, leaves);
+        self.is_asking.store(true, Ordering::Relaxed);
+        let expected = now.after(self.terms.refresh()).as_nanos();
+        self.next.store(expected, Ordering::Relaxed);
+        let request = LeaseRequest {
+            held,
+            returned,
+            want: target.saturating_sub(held).min(self.terms.most_lent()),
+            ..request
+        };
+        books.flight = Some(Flight::of(&request, now));
+        Some(request)
+    }
+
+    /// The answer to a call has come. `chance` is any random number.
+    pub fn answered(&self, call: &LeaseRequest, reply: &LeaseReply, now: Timestamp, chance: u64) {
+        let mut books = self.lock();
+        let Some(flight) = books.flight.take_if(|flight| flight.seq == call.seq) else {
+            return;
+        };
+        if call.leaves {
+            books.has_left = true;
+            return;
+        }
+        // What Redis does not count any more goes before anything else can be spent.
+        let gone = call.held.saturating_sub(reply.kept);
+        let without = |tokens: u64| Some(tokens.saturating_sub(gone));
+        let result = self
+            .tokens
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, without);
+        let (Ok(before) | Err(before)) = result;
+        books.spent_until(before);
+        books.given = before.saturating_sub(gone) + reply.granted;
+        books.arrive(&self.terms, &flight, reply, now, gone);
+        self.tokens.fetch_add(reply.granted, Ordering::AcqRel);
+        let sent = flight.sent.as_nanos();
+        let lease = surely_within(nanos(self.terms.lease()));
+        self.deadline.store(sent + lease, Ordering::Release);
+        self.is_down.store(false, Ordering::Release);
+
+        let refresh = nanos(self.terms.refresh());
+        let is_full = reply.granted >= call.want;
+        let early = if is_full { sent + refresh / 4 } else { NEVER };
+        self.early.store(early, Ordering::Relaxed);
+        self.low
+            .store(books.target_for(ROUND_TRIP), Ordering::Relaxed);
+        let spread = refresh / 10 * 9 + scaled(refresh / 5, chance);
+        self.next.store(sent + spread, Ordering::Relaxed);
+        self.is_asking.store(false, Ordering::Relaxed);
+    }
+
+    /// No answer has come in time, or none that says anything. `chance` is any random number.
+    pub fn failed(&self, call: &LeaseRequest, now: Timestamp, chance: u64) {
+        let mut books = self.lock();
+        if books
+            .flight
+            .take_if(|flight| flight.seq == call.seq)
+            .is_none()
+        {
+            return;
+        }
+        if call.leaves {
+            // Perhaps it was heard. What was given up stays given up.
+            books.has_left = true;
+            return;
+        }
+        books.is_down = true;
+        self.is_down.store(true, Ordering::Release);
+        let wait = nanos(books.back_off.next(chance));
+        self.early.store(NEVER, Ordering::Relaxed);
+        self.next.store(now.as_nanos() + wait, Ordering::Relaxed);
+        self.is_asking.store(false, Ordering::Relaxed);
+    }
+
+    /// Takes permits, and returns how many are left.
+    #[inline]
+    fn take(&self, permits: u64) -> Option<u64> {
+        let take = |tokens: u64| tokens.checked_sub(permits);
+        let before = self
+            .tokens
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, take)
+            .ok()?;
+        Some(before - permits)
+    }
+
+    /// Takes away what is far above the target. Returns what is left, and what was taken.
+    fn give_up_surplus(&self, target: u64) -> (u64, u64) {
+        let most = target + target / 2;
+        let cut = |tokens: u64| Some(tokens.min(most));
+        let result = self
+            .tokens
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, cut);
+        let (Ok(before) | Err(before)) = result;
+        (before.min(most), before.saturating_sub(most))
+    }
+
+    fn allowed(&self, remaining: u64) -> Decision {
+        let delay = Duration::ZERO;
+        self.decision(Verdict::Allowed { delay }, remaining)
+    }
+
+    fn denied(&self, retry: Retry) -> Decision {
+        self.decision(Verdict::Denied { retry }, 0)
+    }
+
+    #[inline]
+    fn decision(&self, verdict: Verdict, remaining: u64) -> Decision {
+        let missing = self.terms.burst().saturating_sub(remaining);
+        let per_permit = self.terms.nanos_per_permit();
+        Decision {
+            verdict,
+            limit: self.terms.burst(),
+            remaining,
+            reset_after: Duration::from_nanos(missing.saturating_mul(per_permit)),
+        }
+    }
+
+    /// Locks, whatever happened to an earlier holder: nothing in there is left half-changed.
+    fn lock(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A duration below 584 years.
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A random part of `nanos`.
+fn scaled(nanos: u64, chance: u64) -> u64 {
+    ((u128::from(nanos) * u128::from(chance)) >> 64) as u64
+}

@@ -19,5 +19,6 @@ mod overdraft;
 mod rates;
 mod redis_cell;
 mod several_rates;
+mod shared_concurrency;
 mod time;
 mod waits;

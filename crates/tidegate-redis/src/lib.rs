@@ -3,6 +3,7 @@
 mod backoff;
 mod breaker;
 mod call;
+pub mod concurrency;
 mod config;
 mod endpoint;
 pub mod exact;

@@ -22,5 +22,6 @@ mod overdraft;
 mod rates;
 mod redis_cell;
 mod several_rates;
+mod shared_concurrency;
 mod time;
 mod waits;

@@ -4,9 +4,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tidegate_policy::{RedisSettings, RedisTopology};
+use tidegate_redis::concurrency::{DOUBLE_WINDOW, NODE_SHARE, SLOTS};
 use tidegate_redis::exact::EXACT;
-use tidegate_redis::{ConfigError, Endpoint, EndpointConfig, MEMBERS, RedisStore};
+use tidegate_redis::{ConfigError, Endpoint, EndpointConfig, LEASE, MEMBERS, RedisStore, Script};
 use tokio::runtime::Handle;
+
+/// Loaded on each connection.
+const SCRIPTS: &[&Script] = &[
+    &EXACT,
+    &LEASE,
+    &NODE_SHARE,
+    &SLOTS,
+    &DOUBLE_WINDOW,
+    &MEMBERS,
+];
 
 /// What a node shares with others, and how the way there is.
 #[derive(Debug)]
@@ -32,7 +43,7 @@ impl Redis {
         if let Some(file) = &settings.ca_file {
             config.tls.get_or_insert_default().ca_file = Some(PathBuf::from(file));
         }
-        let endpoint = Arc::new(Endpoint::start(config, &[&EXACT, &MEMBERS])?);
+        let endpoint = Arc::new(Endpoint::start(config, SCRIPTS)?);
         let store = RedisStore::new(endpoint.clone(), &Handle::current());
         Ok(Self { store, endpoint })
     }

@@ -3,34 +3,48 @@
 use tidegate::SharedTaken;
 use tokio::runtime::Handle;
 
+use super::check::Leased;
+use crate::concurrency::SharedPermit;
 use crate::exact::{Exact, ExactReceipt};
 
-/// What was taken of exact limits. Dropped before it is [`kept`](Self::keep), it goes back.
+/// What a request took. Dropped before it is [kept](Self::keep), it goes back.
 #[derive(Debug)]
-pub(super) struct ExactTaken {
+pub(super) struct Taken {
     exact: Exact,
-    pub(super) receipts: Vec<ExactReceipt>,
     runtime: Handle,
+    pub(super) receipts: Vec<ExactReceipt>,
+    pub(super) leases: Vec<Leased>,
+    /// Each gives itself back.
+    pub(super) places: Vec<SharedPermit>,
     is_kept: bool,
 }
 
-impl ExactTaken {
+impl Taken {
     pub(super) fn new(exact: Exact, runtime: Handle) -> Self {
         Self {
             exact,
-            receipts: Vec::new(),
             runtime,
+            receipts: Vec::new(),
+            leases: Vec::new(),
+            places: Vec::new(),
             is_kept: false,
         }
     }
 
-    /// From here on only [`give_back`](SharedTaken::give_back) gives back.
+    pub(super) fn is_empty(&self) -> bool {
+        self.receipts.is_empty() && self.leases.is_empty() && self.places.is_empty()
+    }
+
+    /// From here on only [`give_back`](SharedTaken::give_back) gives back what rates took.
     pub(super) fn keep(mut self) -> Self {
         self.is_kept = true;
         self
     }
 
     fn send_back(&mut self) {
+        for (limiter, subject, permits) in self.leases.drain(..) {
+            limiter.give_back(subject.as_str(), permits);
+        }
         for receipt in self.receipts.drain(..) {
             let exact = self.exact.clone();
             self.runtime.spawn(async move {
@@ -43,17 +57,17 @@ impl ExactTaken {
     }
 }
 
-impl SharedTaken for ExactTaken {
+impl SharedTaken for Taken {
     fn give_back(mut self: Box<Self>) {
         self.send_back();
     }
 
     fn has_places(&self) -> bool {
-        false
+        !self.places.is_empty()
     }
 }
 
-impl Drop for ExactTaken {
+impl Drop for Taken {
     fn drop(&mut self) {
         if !self.is_kept {
             self.send_back();

@@ -16,8 +16,12 @@ fn policy(redis: &Redis, limit: &str) -> String {
 
 /// Waits until a metric of this node is so.
 fn until(serve: &Serve, name: &str, wanted: f64) {
+    until_some(serve, name, |is| is.to_bits() == wanted.to_bits());
+}
+
+fn until_some(serve: &Serve, name: &str, wanted: impl Fn(f64) -> bool) {
     let deadline = std::time::Instant::now() + crate::running::DEADLINE;
-    while serve.metric(name) != Ok(wanted) {
+    while !serve.metric(name).is_ok_and(&wanted) {
         assert!(
             std::time::Instant::now() < deadline,
             "{:?}",
@@ -94,4 +98,76 @@ fn a_node_starts_without_redis_and_finds_it_later() {
         1.0,
     );
     assert_eq!(passed(node.gateway, 30, ""), 20);
+}
+
+// shows: C2
+#[test]
+fn two_nodes_that_lease_grant_no_more_than_one_limit_and_nearly_all_of_it() {
+    let redis = Redis::start();
+    let folder = Folder::new();
+    let limit = "rate: 400/h, burst: 400, store: leased";
+    let file = folder.write("policy.yaml", &policy(&redis, limit));
+    let nodes = [Serve::start(&file), Serve::start(&file)];
+    for node in &nodes {
+        until(node, "tidegate_nodes", 2.0);
+    }
+    let mut all = 0;
+    for _ in 0..10 {
+        for node in &nodes {
+            all += passed(node.gateway, 30, "");
+        }
+    }
+    // One in nine seconds flows back.
+    assert!((370..=410).contains(&all), "{all} of 400");
+    let calls = nodes[0].metric("tidegate_redis_calls_total").unwrap();
+    assert!(calls < 600.0, "{calls} calls");
+}
+
+// shows: C4
+#[test]
+fn a_place_that_is_held_at_one_node_is_taken_at_the_other() {
+    let redis = Redis::start();
+    let folder = Folder::new();
+    for scheme in ["node_share", "slots", "double_window"] {
+        // It takes requests and never answers.
+        let stuck = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let limit = format!("concurrency: 1, store: leased, scheme: {scheme}");
+        let text = policy(&redis, &limit)
+            .replace("shared", &format!("of-{scheme}"))
+            .replace(
+                "echo: {",
+                &format!(
+                    "stuck: {{ servers: [\"{}\"] }}, echo: {{",
+                    stuck.local_addr().unwrap()
+                ),
+            )
+            .replace(
+                "routes: [",
+                &format!(
+                    "routes: [{{ id: stuck, match: {{ path: /stuck }}, upstream: stuck, \
+                     limits: [of-{scheme}] }}, "
+                ),
+            );
+        let file = folder.write(&format!("{scheme}.yaml"), &text);
+        let nodes = [Serve::start(&file), Serve::start(&file)];
+        for node in &nodes {
+            // More than two: those that were killed count for some seconds.
+            until_some(node, "tidegate_nodes", |nodes| nodes >= 2.0);
+        }
+        // One after the other, each gives its place back.
+        assert_eq!(passed(nodes[0].gateway, 10, ""), 10, "{scheme}");
+        let mut held = std::net::TcpStream::connect(nodes[0].gateway).unwrap();
+        std::io::Write::write_all(&mut held, b"GET /stuck HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+        let (_in_flight, _) = stuck.accept().unwrap();
+        assert_eq!(passed(nodes[1].gateway, 3, ""), 0, "{scheme}: it is held");
+        drop(held);
+        let deadline = std::time::Instant::now() + crate::running::DEADLINE;
+        while passed(nodes[1].gateway, 1, "") == 0 {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "{scheme}: never given back"
+            );
+            std::thread::park_timeout(std::time::Duration::from_millis(20));
+        }
+    }
 }

@@ -93,7 +93,7 @@ impl Shared {
 
 impl Endpoint {
     /// Starts, and does not wait for a server. Must be called within a Tokio runtime with time
-    /// and I/O: its connections live there, while calls may come from anywhere.
+    /// and I/O, where its connections then live. Calls may come from any runtime with time.
     ///
     /// `scripts` are loaded on each new connection. Others can be called, too: the first time,
     /// their text is sent along.

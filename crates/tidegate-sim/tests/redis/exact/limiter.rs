@@ -34,12 +34,12 @@ fn a_bucket_and_a_window_admit_what_they_say() {
 
         let window = Algorithm::FixedWindow {
             permits: 5,
-            window: Duration::from_secs(60),
+            window: Duration::from_mins(1),
         };
         let window = ExactLimiter::new(store.clone(), "window", window).unwrap();
         assert!(window.check("alice", 5).await.unwrap().is_allowed());
         let denied = window.check("alice", 1).await.unwrap();
-        assert_eq!(denied.retry_after(), Some(Duration::from_secs(60)));
+        assert_eq!(denied.retry_after(), Some(Duration::from_mins(1)));
         let never = window.check("alice", 6).await.unwrap();
         assert_eq!(never.retry(), Some(Retry::Never));
         store.set_time(1_800_000_060_000_000);

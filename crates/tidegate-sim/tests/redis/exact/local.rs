@@ -347,7 +347,7 @@ impl<'a> Pair<'a> {
         let (taken, by) = self.taken.swap_remove(at);
         let before = self.store.dump(&self.limit.key);
         self.store
-            .run(&give_back(&[self.limit.clone()], &[by]))
+            .run(&give_back(std::slice::from_ref(&self.limit), &[by]))
             .unwrap();
         let after = self.store.dump(&self.limit.key);
         let writes = before != after;

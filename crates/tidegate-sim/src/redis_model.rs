@@ -291,7 +291,8 @@ fn decide_group(limits: &mut [Loaded], group: &Group, answer: &mut Vec<i128>) {
         permits @ ..=Quota::MAX_PERMITS => permits.into(),
         _ => MOST + 1,
     };
-    let patience_us = group.ask.max_delay().as_micros().min(1 << 51) as i128;
+    let patience = group.ask.max_delay().as_micros();
+    let patience_us = i128::try_from(patience).unwrap_or(MOST).min(MOST / 2);
     let forced = group.ask.is_forced();
     let told = |limit: &Loaded| -> Told {
         if forced {

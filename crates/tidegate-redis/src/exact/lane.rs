@@ -113,6 +113,7 @@ impl<T> Lane<T> {
     }
 
     /// What is to be done now. `can_grow` says which asks can be decided together with equals.
+    /// What is to be done now. `can_grow` says which asks are decided together with their equals.
     pub(crate) fn turn(&mut self, now: Duration, can_grow: impl Fn(&Ask) -> bool) -> Turn {
         if self.in_flight.is_some() {
             // Whoever made that call comes back.

@@ -1,5 +1,9 @@
 //! What tidegate keeps in Redis, against real servers.
-#![expect(clippy::unwrap_used, dead_code, reason = "tests, and what they share")]
+#![expect(
+    clippy::unwrap_used,
+    dead_code,
+    reason = "tests, and what they share"
+)]
 
 mod cluster;
 mod endpoint;

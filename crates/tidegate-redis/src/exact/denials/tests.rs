@@ -52,7 +52,7 @@ fn it_is_believed_for_a_second_at_most() {
         },
         ..denied(MS)
     };
-    denials.remember(&key, Ask::ONE, denied(Duration::from_secs(60)), MS);
+    denials.remember(&key, Ask::ONE, denied(Duration::from_mins(1)), MS);
     denials.remember(&key, Ask::new(2), never, MS);
     for ask in [Ask::ONE, Ask::new(2)] {
         assert!(denials.of(&key, &ask, 1_000 * MS).is_some());

@@ -91,7 +91,7 @@ fn span() -> BoxedStrategy<Duration> {
         Duration::from_millis(250),
         Duration::from_secs(1),
         Duration::from_secs(7),
-        Duration::from_secs(60),
+        Duration::from_mins(1),
         Duration::from_hours(1),
         Duration::from_hours(24),
         Duration::from_hours(24 * 30),
@@ -282,7 +282,7 @@ impl Move {
             Self::Micros(us) => us,
             Self::AsTold(by) => scale
                 .told
-                .saturating_add_signed(by.saturating_mul(scale.tick as i64)),
+                .saturating_add_signed(by.saturating_mul(scale.tick.cast_signed())),
             Self::Part(parts) => part(scale.span, parts),
             Self::Years(years) => years * YEAR_US,
             Self::Back(parts) => return now.saturating_sub(part(scale.span, parts)),

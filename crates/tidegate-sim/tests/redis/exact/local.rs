@@ -130,7 +130,8 @@ struct Pair<'a> {
     written: u64,
     is_stored: bool,
     is_over: bool,
-    /// What time had given back was given back: a meter knows that after a step back, too.
+    /// Something was given back, at a time that the script knows from then on, and the meter
+    /// does not: the clock steps back no more.
     forward: bool,
     scale: Scale,
     taken: Vec<(Taken, (u64, i64))>,
@@ -346,11 +347,11 @@ impl<'a> Pair<'a> {
         let (taken, by) = self.taken.swap_remove(at);
         let before = self.store.dump(&self.limit.key);
         self.store
-            .run(&give_back(&[self.limit.clone()], &[by]))
+            .run(&give_back(std::slice::from_ref(&self.limit), &[by]))
             .unwrap();
         let after = self.store.dump(&self.limit.key);
         let writes = before != after;
-        self.forward |= !writes;
+        self.forward |= !writes || !self.is_bucket();
         let now = self.local_now(writes);
         self.local.undo(&taken, now);
         if self.limit.numbers.kind == Kind::Log && self.now < self.written && writes {

@@ -169,7 +169,7 @@ impl<'a> Pair<'a> {
                     prop_assert_eq!(numbers.kind, Kind::Log);
                     (format!("{:?}", self.store.log(key)), format!("{entries:?}"))
                 }
-                text => (self.store.text(key), text.text().unwrap()),
+                text @ Value::Text(..) => (self.store.text(key), text.text().unwrap()),
             };
             prop_assert_eq!(found, expected, "the state of {:?}", numbers);
             // Time of the test passes meanwhile, and lists keep theirs when something goes back.

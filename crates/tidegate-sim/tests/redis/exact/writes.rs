@@ -1,6 +1,7 @@
 //! What the script writes: whole numbers, for as long as they matter, and nothing for a refusal.
 
 use std::num::NonZeroU32;
+use std::slice::from_ref;
 use std::time::Duration;
 
 use redis::{ConnectionLike, cmd};
@@ -9,7 +10,7 @@ use tidegate_redis::exact::{Asked, Group, Numbers, Reply, What, decide};
 
 use super::store::Store;
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 fn asked(key: &str, algorithm: impl Into<Algorithm>) -> Asked {
     Asked {
@@ -75,7 +76,7 @@ fn each_kind() -> Vec<(Asked, Duration)> {
 fn a_key_lives_until_it_is_at_rest_and_a_second() {
     let store = Store::start();
     for (limit, whole) in each_kind() {
-        let reply = run(&store, &[limit.clone()], &[one(1)]);
+        let reply = run(&store, from_ref(&limit), &[one(1)]);
         let reset = reply.groups[0].limits[0].reset_after;
         assert!(!reset.is_zero() && reset <= whole, "{limit:?}: {reset:?}");
         let left = Duration::from_millis(store.pttl(&limit.key).try_into().unwrap());
@@ -90,26 +91,27 @@ fn a_key_lives_until_it_is_at_rest_and_a_second() {
     let slow = asked("initial", quota.initial(3));
     let later = asked("later", Algorithm::smooth_bursty(quota));
     for limit in [slow, later] {
-        run(&store, &[limit.clone()], &[one(1)]);
+        run(&store, from_ref(&limit), &[one(1)]);
         assert!(store.pttl(&limit.key) > 86_400_000, "{limit:?}");
     }
 }
 
 #[test]
 fn a_refusal_writes_nothing() {
-    let store = Store::start();
+    let store = Store::at_told_time();
+    store.set_time(1_800_000_030_000_000);
     let written = || -> String {
-        let info: String = store
+        let counts: String = store
             .with(|redis| cmd("INFO").arg("persistence").query(redis))
             .unwrap();
-        let line = info
+        let line = counts
             .lines()
             .find(|line| line.starts_with("rdb_changes_since_last_save"));
         line.unwrap().to_owned()
     };
     for (limit, _) in each_kind() {
-        let limits = [limit.clone()];
-        let full = run(&store, &limits, &[one(10)]);
+        let limits = from_ref(&limit);
+        let full = run(&store, limits, &[one(10)]);
         assert_eq!(full.groups[0].requests, 1, "{limit:?}");
         let (state, changes) = (store.dump(&limit.key), written());
         let groups = [
@@ -122,7 +124,7 @@ fn a_refusal_writes_nothing() {
                 ask: Ask::new(2),
             },
         ];
-        let refused = run(&store, &limits, &groups);
+        let refused = run(&store, limits, &groups);
         let granted: Vec<_> = refused.groups.iter().map(|group| group.requests).collect();
         assert_eq!(granted, [0, 0, 0, 1, 0], "{limit:?}");
         assert_eq!(store.dump(&limit.key), state, "{limit:?}");
@@ -191,7 +193,7 @@ fn numbers_are_whole_however_large() {
         }
         assert!(store.pttl(&limit.key) > 0);
     }
-    assert!(store.with(|redis| redis.check_connection()));
+    assert!(store.with(ConnectionLike::check_connection));
 }
 
 #[test]
@@ -264,14 +266,14 @@ fn a_batch_is_as_good_as_one_call_for_each() {
         single.key.extend(b" one by one");
         for permits in [1, 3, 2] {
             let ask = Ask::new(permits);
-            let batch = run(&store, &[limit.clone()], &[Group { requests: 4, ask }]);
+            let batch = run(&store, from_ref(&limit), &[Group { requests: 4, ask }]);
             let granted = batch.groups[0].requests;
             let after = |at: u64| granted.checked_sub(at + 1);
             let of_batch = (0..4).map(|at| {
                 batch.groups[0].limits[0].decision(limit.numbers.most, after(at), permits)
             });
             let one_by_one = (0..4).map(|_| {
-                let reply = run(&store, &[single.clone()], &[one(ask)]);
+                let reply = run(&store, from_ref(&single), &[one(ask)]);
                 let after = reply.groups[0].requests.checked_sub(1);
                 reply.groups[0].limits[0].decision(limit.numbers.most, after, permits)
             });

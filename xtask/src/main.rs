@@ -16,6 +16,7 @@ mod readme;
 mod rust_text;
 mod setup;
 mod shell;
+mod sim;
 mod status;
 mod steps;
 mod test;
@@ -35,6 +36,7 @@ usage: cargo xtask <task>
   status           write docs/status.md: which requirement is shown by which test
   readme           run the README's code blocks
   fuzz [SECONDS] [TARGET]   run each fuzz target (60 s unless told otherwise; needs nightly)
+  sim [--seeds N] [--from N]   leased limits of simulated clusters, N random runs (2,000)
   mutants [ARGS]   change the engine in one place at a time, and see whether a test notices
   bench [ARGS]     rivals, floor and tidegate side by side";
 
@@ -59,6 +61,7 @@ fn run(args: &[&str]) -> Result<(), Failure> {
         ["status"] => status::write(),
         ["readme"] => readme::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
+        ["sim", rest @ ..] => sim::run(rest),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         [] | ["help" | "-h" | "--help"] => {

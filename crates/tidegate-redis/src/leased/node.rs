@@ -196,9 +196,10 @@ impl LeaseNode {
         if now.as_nanos() < self.deadline.load(Ordering::Acquire) {
             return LeaseState::Leased;
         }
-        match self.lock().may_mint(&self.terms, now) {
-            true => LeaseState::Minting,
-            false => LeaseState::Closed,
+        if self.lock().may_mint(&self.terms, now) {
+            LeaseState::Minting
+        } else {
+            LeaseState::Closed
         }
     }
 
@@ -214,7 +215,7 @@ impl LeaseNode {
 
     /// How many permits this node has minted in all.
     pub fn minted(&self) -> u64 {
-        self.lock().minted_ever
+        self.lock().minted
     }
 
     /// The call to make now, of which [`answered`](Self::answered) or [`failed`](Self::failed)
@@ -254,9 +255,10 @@ impl LeaseNode {
         if leaves {
             self.deadline.store(0, Ordering::Release);
         }
-        let target = match leaves {
-            true => 0,
-            false => books.target(&self.terms, ROUND_TRIP).max(largest),
+        let target = if leaves {
+            0
+        } else {
+            books.target(&self.terms, ROUND_TRIP).max(largest)
         };
         let (held, returned) = self.give_up_surplus(target);
         books.spent_until(held + returned);

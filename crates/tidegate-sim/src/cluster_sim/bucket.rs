@@ -260,9 +260,10 @@ impl State {
         let granted = args.want.min(there) / args.unit * args.unit;
         self.level -= granted * args.den;
         let missing = args.unit * args.den - self.level;
-        let wait = match granted < args.want {
-            true => ceil(missing, args.num).max(1) * args.tick,
-            false => 0,
+        let wait = if granted < args.want {
+            ceil(missing, args.num).max(1) * args.tick
+        } else {
+            0
         };
         let answer = [granted, 0, 0, self.nodes(), there - granted, 0, wait];
         (answer, granted > 0 || args.returned > 0)
@@ -347,7 +348,7 @@ impl State {
             return 0;
         }
         let others: i128 = self.members.values().map(|member| member.share).sum();
-        let fair = (weight + WHOLE / (self.nodes() + 1)) / 2;
+        let fair = i128::midpoint(weight, WHOLE / (self.nodes() + 1));
         fair.min(WHOLE - others).max(0)
     }
 

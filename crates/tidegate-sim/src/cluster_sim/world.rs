@@ -78,7 +78,7 @@ impl<'a> World<'a> {
         let node = |_| Node {
             lease: None,
             offset: chance.below(1 << 60),
-            drift: chance.below(2 * MOST_DRIFT + 1) as i64 - MOST_DRIFT as i64,
+            drift: chance.below(2 * MOST_DRIFT + 1).cast_signed() - MOST_DRIFT.cast_signed(),
             is_crashed: false,
             minted: 0,
             life: 0,

@@ -1,6 +1,8 @@
 //! Leased limits of simulated clusters: nodes as they are, Redis as the model that the script is
 //! compared with, and everything between them going wrong.
 
+#![expect(clippy::unwrap_used, reason = "tests, and what they share")]
+
 mod ledger;
 mod limiter;
 mod node;

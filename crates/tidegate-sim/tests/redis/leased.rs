@@ -2,6 +2,7 @@
 
 mod broken;
 mod calls;
+mod limiter;
 mod parity;
 
 use redis::Connection;
@@ -54,10 +55,6 @@ impl Scripted {
 
     fn forget_all(&mut self) {
         self.query::<()>(&["FLUSHDB"]);
-    }
-
-    fn call(&mut self, now_micros: u64, call: &ScriptCall) -> Vec<i64> {
-        self.try_call(now_micros, call).unwrap()
     }
 
     /// An error where the script itself fails, as a broken one may.

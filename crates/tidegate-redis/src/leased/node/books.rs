@@ -41,8 +41,8 @@ pub(super) struct Books {
     share: u64,
     mint: Mint,
     /// Minted, and owed, since call `ack` was sent.
-    minted: u64,
-    pub(super) minted_ever: u64,
+    owed: u64,
+    pub(super) minted: u64,
     grants: VecDeque<Grant>,
     pub(super) nodes: u64,
 }
@@ -89,8 +89,8 @@ impl Books {
             given: 0,
             share: 0,
             mint: Mint::default(),
+            owed: 0,
             minted: 0,
-            minted_ever: 0,
             grants: VecDeque::new(),
             nodes: 0,
         }
@@ -151,7 +151,7 @@ impl Books {
             held: 0,
             returned: 0,
             want: 0,
-            minted: self.minted,
+            minted: self.owed,
             share: self.share,
             leaves,
         }
@@ -167,16 +167,13 @@ impl Books {
         gone: u64,
     ) {
         let is_member = flight.sent < self.sent.after(terms.membership());
-        let lost = match reply.before < self.ack && is_member {
-            true => self
-                .granted_since(reply.before, terms, now)
-                .saturating_sub(gone),
-            false => 0,
+        let lost = if reply.before < self.ack && is_member {
+            let granted = self.granted_since(reply.before, terms, now);
+            granted.saturating_sub(gone)
+        } else {
+            0
         };
-        self.minted = self
-            .minted
-            .saturating_sub(flight.minted)
-            .saturating_add(lost);
+        self.owed = self.owed.saturating_sub(flight.minted).saturating_add(lost);
         self.remember(Grant {
             seq: flight.seq,
             permits: reply.granted,
@@ -199,8 +196,8 @@ impl Books {
         }
         let from = self.mint_start(terms);
         let left = self.mint.take(terms, self.share, from, now, permits)?;
+        self.owed += permits;
         self.minted += permits;
-        self.minted_ever += permits;
         self.spent += permits;
         Some(left)
     }

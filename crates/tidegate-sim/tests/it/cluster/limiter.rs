@@ -76,7 +76,7 @@ impl Scripts for Modelled {
             sleep(WAY).await;
             self.now.fetch_sub(1, Ordering::Relaxed);
             if self.is_away.load(Ordering::Relaxed) {
-                sleep(budget - WAY).await;
+                sleep(budget.saturating_sub(WAY)).await;
                 return Err(Unavailable::TimedOut(budget));
             }
             let micros = REDIS_START + self.start.elapsed().as_micros() as u64;

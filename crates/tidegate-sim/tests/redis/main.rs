@@ -2,4 +2,5 @@
 
 #![allow(clippy::unwrap_used, dead_code, reason = "tests, and what they share")]
 
+mod concurrency;
 mod server;

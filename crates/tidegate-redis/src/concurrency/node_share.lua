@@ -42,10 +42,11 @@ if known and seq < known then
 end
 
 local free = math.max(0, limit - others)
--- In proportion to what is wanted; and what others do not use, but for an eighth of their part,
--- with which they begin when they come.
-local fair = math.floor(limit * want / math.max(1, want + wanted))
-local spare = free - math.floor((limit - fair) / 8)
+-- In proportion to what is wanted, rounded up: who comes last gets less. Or all that nobody lacks,
+-- but for an eighth of others' part, with which they begin when they come.
+local fair = math.ceil(limit * want / math.max(1, want + wanted))
+local lacking = math.max(0, wanted - others)
+local spare = free - math.max(lacking, math.floor((limit - fair) / 8))
 local target = math.min(want, math.max(in_use, fair, spare))
 local keep = math.min(held, before)
 local share = math.max(keep, math.min(free, target))

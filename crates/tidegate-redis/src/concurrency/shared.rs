@@ -74,7 +74,8 @@ impl SharedConcurrency {
     /// Takes the permits of this key if they are free, with a guard that gives them back. Waits
     /// for Redis where it has to be asked, never for a place: a refused caller may come again when
     /// somebody has left. With [`Scheme::NodeShare`] a refusal may also mean that places are free
-    /// in the share of another node: it gives them up within a third of the ttl.
+    /// in the shares of other nodes. What these have above their fair part they give up within a
+    /// third of the ttl; the rest as their own requests become fewer.
     ///
     /// Cancel safe: dropped half way, it gives back what it has got, or gets.
     ///

@@ -49,8 +49,9 @@ impl ScriptModel for NodeShareModel {
         let before = mine.filter(|mine| mine.expiry > now);
         let keep = before.map_or(0, |before| before.share.min(held));
         let free = limit.saturating_sub(others);
-        let fair = limit * want / (want + wanted).max(1);
-        let reserve = limit.saturating_sub(fair) / 8;
+        let fair = (limit * want).div_ceil((want + wanted).max(1));
+        let lacking = wanted.saturating_sub(others);
+        let reserve = lacking.max(limit.saturating_sub(fair) / 8);
         let spare = free.saturating_sub(reserve);
         let target = want.min(in_use.max(fair).max(spare));
         let share = keep.max(free.min(target));

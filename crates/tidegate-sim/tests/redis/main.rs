@@ -6,6 +6,7 @@
 )]
 
 mod cluster;
+mod concurrency;
 mod endpoint;
 mod endpoint_cluster;
 mod endpoint_once;

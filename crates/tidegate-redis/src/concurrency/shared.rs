@@ -95,12 +95,14 @@ impl SharedConcurrency {
                     return Err(Unavailable::Server(why.to_owned()));
                 }
                 Some(Found::Known(key)) => (key, false),
-                Some(Found::Made(key)) => {
-                    drive(Arc::clone(&key), Arc::clone(&self.table), &self.calls);
-                    (key, true)
-                }
+                Some(Found::Made(key)) => (key, true),
             };
-            match key.ask(permits) {
+            let reply = key.ask(permits);
+            if is_new {
+                // Not before: another thread would find nothing to do, and let it go.
+                drive(Arc::clone(&key), Arc::clone(&self.table), &self.calls);
+            }
+            match reply {
                 Reply::Now(outcome) => return outcome,
                 Reply::Soon(waiter) => return waiter.wait().await,
                 Reply::Gone => self.table.remove(&key),

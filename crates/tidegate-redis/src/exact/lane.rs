@@ -112,7 +112,6 @@ impl<T> Lane<T> {
         self.waiting.is_empty() && self.in_flight.is_none()
     }
 
-    /// What is to be done now. `can_grow` says which asks can be decided together with equals.
     /// What is to be done now. `can_grow` says which asks are decided together with their equals.
     pub(crate) fn turn(&mut self, now: Duration, can_grow: impl Fn(&Ask) -> bool) -> Turn {
         if self.in_flight.is_some() {

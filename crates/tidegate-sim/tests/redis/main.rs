@@ -1,9 +1,5 @@
 //! What tidegate keeps in Redis, against real servers.
-#![expect(
-    clippy::unwrap_used,
-    dead_code,
-    reason = "tests, and what they share"
-)]
+#![expect(clippy::unwrap_used, reason = "tests, and what they share")]
 
 mod cluster;
 mod concurrency;

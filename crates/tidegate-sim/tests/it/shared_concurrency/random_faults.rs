@@ -138,7 +138,7 @@ fn a_killed_node_s_places_come_back_and_a_request_of_3_hours_keeps_its_own() {
         world.run(7_000 * MS + recovery(scheme), |_| ());
         world.ask(2, 20, 1_000 * MS);
         world.run(7_050 * MS + recovery(scheme), |world| {
-            assert!(world.in_flight() <= 50)
+            assert!(world.in_flight() <= 50);
         });
         assert_eq!((world.in_flight(), world.denied), (50, 1), "{scheme:?}");
         let hours = Duration::from_hours(3).as_nanos() as u64;

@@ -124,7 +124,7 @@ impl World {
             .scheme(scheme)
             .ttl(Duration::from_nanos(lease))
             .window(Duration::from_nanos(lease));
-        options.validate().unwrap();
+        options.validate().expect("such a limit can be");
         let mut world = Self {
             options,
             scheme,
@@ -390,12 +390,14 @@ impl World {
         for event in self.nodes[node].places.take_events() {
             match event {
                 Event::Granted(ticket) => {
-                    let (permits, stays) = self.nodes[node].waits.remove(&ticket).unwrap();
+                    let asked = self.nodes[node].waits.remove(&ticket);
+                    let (permits, stays) = asked.expect("nobody who has gone is answered");
                     self.begin(node, ticket, permits, stays);
                 }
                 Event::Denied(ticket) | Event::Unavailable(ticket) => {
                     self.denied += 1;
-                    self.nodes[node].waits.remove(&ticket).unwrap();
+                    let asked = self.nodes[node].waits.remove(&ticket);
+                    assert!(asked.is_some(), "nobody who has gone is answered");
                 }
                 Event::Lost(ticket) => {
                     self.lost += 1;

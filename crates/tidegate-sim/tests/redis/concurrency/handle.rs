@@ -222,7 +222,7 @@ fn without_redis_and_without_a_runtime_there_is_an_answer() {
 const URL: &str = "TIDEGATE_TEST_REDIS";
 const SCHEME: &str = "TIDEGATE_TEST_SCHEME";
 
-/// Not a test of its own: the node that `a_killed_process_s_places_come_back` starts, and kills.
+/// Not a test of its own: the node that `places_of_a_killed_node_come_back` starts, and kills.
 #[test]
 fn child_holds_20() {
     let (Ok(url), Ok(scheme)) = (std::env::var(URL), std::env::var(SCHEME)) else {
@@ -240,9 +240,9 @@ fn child_holds_20() {
     });
 }
 
-struct Process(Child);
+struct OtherNode(Child);
 
-impl Drop for Process {
+impl Drop for OtherNode {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -251,7 +251,7 @@ impl Drop for Process {
 
 /// Case 27: 50 places, 4 nodes; one, a process of its own, is killed while it holds 20.
 #[test]
-fn a_killed_process_s_places_come_back() {
+fn places_of_a_killed_node_come_back() {
     let server = RedisServer::start();
     for (number, scheme) in SCHEMES.into_iter().enumerate() {
         let child = Command::new(std::env::current_exe().unwrap())
@@ -260,7 +260,7 @@ fn a_killed_process_s_places_come_back() {
             .env(SCHEME, number.to_string())
             .stdout(Stdio::null())
             .spawn();
-        let mut child = Process(child.unwrap());
+        let mut child = OtherNode(child.unwrap());
         runtime().block_on(async {
             let mut nodes = Vec::new();
             for _ in 0..3 {

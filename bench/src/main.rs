@@ -12,6 +12,7 @@ mod floor;
 mod gateway;
 mod idle;
 mod keys;
+mod leased;
 mod many;
 mod memory;
 mod pairs;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
             width::run("")
                 .and_then(|()| gateway::run(""))
                 .and_then(|()| shared::run(""))
+                .and_then(|()| leased::run(""))
         }
         Some("engine") => {
             engine::run(&filter);
@@ -56,9 +58,10 @@ fn main() -> ExitCode {
         // The process of its own in which one side's waiters are measured.
         Some("waiters-of") => waiters::measure(&filter),
         Some("gateway") => gateway::run(&filter),
-        Some("shared") => shared::run(&filter),
+        Some("shared") => shared::run(&filter).and_then(|()| leased::run(&filter)),
         // One of the processes that share a limit.
         Some("shared-worker") => shared::worker(&filter),
+        Some("leased-worker") => leased::worker(&filter),
         Some("drift") => drift::run(),
         Some(other) => Err(format!(
             "no benchmark `{other}`: engine, algorithms, memory, tails, width, gateway, shared or drift"

@@ -52,8 +52,7 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        // By itself it would wait for the answers of all who gave up: a server that is stopped
-        // would keep it for ever.
+        // By itself it would wait until all is written: a server that does not read would keep it.
         self.driver.abort();
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate_redis::{Endpoint, EndpointConfig, Script, Scripts, Unavailable};
 
 use crate::endpoint::{BUDGET, COUNT, call, count, is_up, start, until, until_async, why};
-use crate::events::Events;
+use crate::events;
 use crate::server::{RedisServer, free_address};
 
 async fn endpoint_of(server: &RedisServer) -> Endpoint {
@@ -36,7 +36,6 @@ async fn answered(endpoint: &Endpoint) {
 #[tokio::test]
 async fn a_server_without_memory_is_down_once() {
     let server = RedisServer::start();
-    let (events, _guard) = Events::catch();
     let endpoint = endpoint_of(&server).await;
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     assert!(refused(&endpoint).await.contains("OOM"));
@@ -51,7 +50,7 @@ async fn a_server_without_memory_is_down_once() {
     .await;
     server.command(&["CONFIG", "SET", "maxmemory", "0"]);
     answered(&endpoint).await;
-    let events = events.all();
+    let events = events::caught();
     let told = |what: &str| events.iter().filter(|event| event.contains(what)).count();
     assert_eq!(told("not asked any more"), 1, "{events:#?}");
     assert_eq!(
@@ -78,13 +77,16 @@ async fn a_replica_is_not_asked_again() {
 async fn a_password_is_asked_for_and_checked_and_never_shown() {
     let server = RedisServer::start();
     server.command(&["ACL", "SETUSER", "limits", "on", ">right", "~*", "+@all"]);
-    let (events, _guard) = Events::catch();
     let at = server.address;
     let wrong = EndpointConfig::single(&format!("redis://limits:wr0ng@{at}")).unwrap();
     let endpoint = Endpoint::start(wrong, &[&COUNT]).unwrap();
     until(&endpoint, |endpoint| why(endpoint).contains("WRONGPASS")).await;
     assert!(why(&endpoint).contains("check user and password"));
-    let shown = format!("{endpoint:?} {:?} {:?}", endpoint.health(), events.all());
+    let shown = format!(
+        "{endpoint:?} {:?} {:?}",
+        endpoint.health(),
+        events::caught()
+    );
     assert!(!shown.contains("wr0ng"), "{shown}");
     server.command(&["ACL", "SETUSER", "limits", ">wr0ng"]);
     until(&endpoint, is_up).await;

@@ -1,29 +1,35 @@
 //! Catches events of `tracing` on the thread of a test.
+//!
+//! One subscriber for all threads, set before anything can happen: `tracing` decides once for each
+//! place in the code whether anybody listens, and tests that each bring their own subscriber
+//! meet that decision of another's.
 
+use std::cell::RefCell;
 use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Once;
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
 
-/// The events so far, one text each: `name=value ...`.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Events(Arc<Mutex<Vec<String>>>);
-
-impl Events {
-    /// Of this thread, while the guard is held; those of tidegate's own crates.
-    pub(crate) fn catch() -> (Self, DefaultGuard) {
-        let events = Self::default();
-        let guard = tracing::subscriber::set_default(events.clone());
-        (events, guard)
-    }
-
-    pub(crate) fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
-    }
+thread_local! {
+    static CAUGHT: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
+
+/// Listens from now on, with nothing caught yet.
+pub(crate) fn listen() {
+    static LISTENS: Once = Once::new();
+    LISTENS.call_once(|| tracing::subscriber::set_global_default(Events).unwrap());
+    CAUGHT.with_borrow_mut(Vec::clear);
+}
+
+/// The events of this thread so far, one text each: `name=value ...`.
+pub(crate) fn caught() -> Vec<String> {
+    CAUGHT.with_borrow(Clone::clone)
+}
+
+#[derive(Debug)]
+struct Events;
 
 impl Subscriber for Events {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -41,7 +47,7 @@ impl Subscriber for Events {
     fn event(&self, event: &Event<'_>) {
         let mut text = Text::default();
         event.record(&mut text);
-        self.0.lock().unwrap().push(text.0);
+        CAUGHT.with_borrow_mut(|caught| caught.push(text.0));
     }
 
     fn enter(&self, _: &Id) {}

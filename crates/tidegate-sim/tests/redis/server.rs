@@ -39,6 +39,8 @@ impl RedisServer {
     /// With a configuration file: Sentinels want one.
     pub(crate) fn start_with_file(address: SocketAddr, file: &str, arguments: &[&str]) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
+        // Each test begins here, and before it has an endpoint.
+        crate::events::listen();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = format!("tidegate-redis-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(folder);

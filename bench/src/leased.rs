@@ -166,7 +166,7 @@ pub(crate) fn worker(task: &str) -> Result<(), String> {
             let decision = limiter.check("all", 1);
             let after = began.elapsed();
             asked += 1;
-            let took = (after - before).as_nanos() as u64;
+            let took = after.saturating_sub(before).as_nanos() as u64;
             waits.record(took).map_err(|error| error.to_string())?;
             if decision.is_allowed()
                 && let Some(slot) = passed.get_mut(after.as_millis() as usize)

@@ -13,8 +13,8 @@ const START: u64 = 1_790_000_000_000_000;
 const MILLI: u64 = 1_000;
 const SECOND: u64 = 1_000_000;
 
-/// Times of the quota of these tests: refresh 25 ms, lease 250 ms, silence 75 ms, 3 s of membership. 20 permits
-/// come each millisecond, 2,000 are the burst, 1,500 are lent at most.
+/// Of the quota of these tests: refresh 25 ms, lease 250 ms, silence 75 ms, 3 s of membership. 20
+/// permits come each millisecond, 2,000 are the burst, 1,500 are lent at most.
 struct Redis {
     bucket: SharedBucket,
     terms: LeaseTerms,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tidegate::{Algorithm, Ask, Limit, Quota, Retry};
 use tidegate_redis::exact::{CheckFailed, Exact};
@@ -11,6 +11,9 @@ use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
 use super::store::Store;
+
+/// How long a test waits for what has to happen.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A Redis that answers when the test says so, and counts what it is asked.
 #[derive(Debug)]
@@ -45,18 +48,22 @@ impl Gated {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Until so many calls have begun in all.
-    async fn has_begun(&self, calls: usize) {
-        while self.begun.load(Ordering::SeqCst) < calls {
+    async fn reaches(count: &AtomicUsize, calls: usize) {
+        let deadline = Instant::now() + DEADLINE;
+        while count.load(Ordering::SeqCst) < calls {
+            assert!(Instant::now() < deadline, "no {calls} calls: {count:?}");
             yield_now().await;
         }
     }
 
+    /// Until so many calls have begun in all.
+    async fn has_begun(&self, calls: usize) {
+        Self::reaches(&self.begun, calls).await;
+    }
+
     /// Until so many calls were answered in all, and what follows from that has happened.
     async fn has_answered(&self, calls: usize) {
-        while self.calls() < calls {
-            yield_now().await;
-        }
+        Self::reaches(&self.calls, calls).await;
         for _ in 0..20 {
             yield_now().await;
         }
@@ -355,14 +362,14 @@ fn nothing_is_lost_or_given_back_twice_whenever_callers_give_up() {
                 used += caller.await.unwrap_or(0);
             }
         }
-        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + DEADLINE;
         loop {
             let remaining = limit.peek("alice", 0).await.unwrap().remaining;
             if remaining == LIMIT - used {
                 break;
             }
             assert!(
-                std::time::Instant::now() < deadline,
+                Instant::now() < deadline,
                 "{remaining} remain, and {used} are used"
             );
             yield_now().await;

@@ -30,6 +30,7 @@ const MAX_KEYS: usize = 100_000;
 /// use tidegate::Quota;
 /// use tidegate_redis::LeasedLimiter;
 ///
+/// // The endpoint was started with the script `LEASE`.
 /// // At most 10,000 at once and 100,000 per second, all nodes together.
 /// let quota = Quota::per_second(100_000).burst(10_000);
 /// let (limiter, driver) = LeasedLimiter::builder("api", quota).build(Arc::new(endpoint))?;

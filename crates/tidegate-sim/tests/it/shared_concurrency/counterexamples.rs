@@ -392,8 +392,8 @@ fn who_finds_its_places_taken_has_lost_them<M: ScriptModel + Default>(
     mut b: impl Places,
 ) {
     let mut scene = Scene::<M>::new();
-    let first = scene.take(&mut a, 1).unwrap();
-    let second = scene.take(&mut a, 1).unwrap();
+    let first = scene.take(&mut a, 1).expect("free");
+    let second = scene.take(&mut a, 1).expect("free");
     scene.redis = M::default();
     assert!(scene.take(&mut b, 1).is_some());
     scene.goes_on(2_000);
@@ -410,13 +410,13 @@ fn who_finds_its_places_taken_has_lost_them<M: ScriptModel + Default>(
 }
 
 #[test]
-fn after_a_loss_of_data_shares_above_the_limit_are_lost() {
+fn after_redis_lost_its_keys_shares_above_the_limit_are_lost() {
     let (a, b) = (node_share(2, 1), node_share(2, 2));
     who_finds_its_places_taken_has_lost_them::<NodeShareModel>(a, b);
 }
 
 #[test]
-fn after_a_loss_of_data_slots_above_the_limit_are_lost() {
+fn after_redis_lost_its_keys_slots_above_the_limit_are_lost() {
     let options = options(2).scheme(Scheme::Slots);
     let (a, b) = (Slots::new(&options, 1), Slots::new(&options, 2));
     who_finds_its_places_taken_has_lost_them::<SlotsModel>(a, b);

@@ -3,9 +3,8 @@
 
 use std::future::Future;
 use std::io::Cursor;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 use tidegate::{Clock, Decision, ManualClock, Retry, Sharing, Timestamp, Verdict};
 use tidegate_gateway::RequestView;
@@ -79,7 +78,7 @@ impl ExactDoor {
             clock.set(at);
             self.redis.set_time(clock.now().as_nanos() / 1_000);
             match line {
-                TraceLine::Request(request) => told.push(ask(&node, &request)?),
+                TraceLine::Request(request) => told.push(ask(&node, &request).await),
                 TraceLine::Release { .. } => {}
                 TraceLine::Reload { policy, .. } => {
                     let policy = shared(&policy).ok_or("a limit that stays local")?;
@@ -91,7 +90,7 @@ impl ExactDoor {
     }
 }
 
-fn ask(node: &Node, request: &TraceRequest) -> Result<Told, String> {
+async fn ask(node: &Node, request: &TraceRequest) -> Told {
     let snapshot = node.snapshot();
     let view = RequestView::new(&request.parts, request.client_ip);
     let limits: Vec<usize> = match &request.limits {
@@ -114,15 +113,8 @@ fn ask(node: &Node, request: &TraceRequest) -> Result<Told, String> {
     let mut turn = Turn::First;
     loop {
         match snapshot.decide_or_wait(&call, call.now, turn) {
-            Ok(admission) => return Ok(as_told(admission)),
-            Err(pending) => {
-                let mut wait = pin!(pending.wait(&Patient));
-                let mut context = Context::from_waker(Waker::noop());
-                let Poll::Ready(answered) = wait.as_mut().poll(&mut context) else {
-                    return Err("the store does not answer at once".to_owned());
-                };
-                turn = answered;
-            }
+            Ok(admission) => return as_told(admission),
+            Err(pending) => turn = pending.wait(&Patient).await,
         }
     }
 }

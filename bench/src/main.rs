@@ -1,7 +1,7 @@
 //! Benchmarks: rival, floor and tidegate side by side, in five paired runs.
 //!
-//! `cargo xtask bench [WHICH] [FILTER]`; WHICH is engine, algorithms, memory, tails, width, gateway,
-//! shared or drift.
+//! `cargo xtask bench [WHICH] [FILTER]`; WHICH is engine, algorithms, memory, tails, width,
+//! gateway, shared or drift.
 //! A row prints the median of each side and the ratio of tidegate to its rival in each pair,
 //! lowest, median and highest, and the target. Rows that we lose stay in the table.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]

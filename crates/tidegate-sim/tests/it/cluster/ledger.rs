@@ -287,6 +287,8 @@ fn a_full_bucket_makes_room_for_what_silent_nodes_save_up() {
     let (mut redis, _) = Redis::with_nodes(4, Scheme::Strict);
     redis.after(500 * MILLI);
     // Four buckets of 25 ms of a quarter of the rate each.
+    let reply = redis.hear(quiet(5));
+    assert_eq!(reply.remaining, 2_000 - 500);
     assert_eq!(redis.drain(), 2_000 - 500);
 }
 

@@ -19,12 +19,14 @@
 //! - [`LeaseRequest`], [`LeaseReply`], [`SpendRequest`]: what node and script tell each other.
 
 mod auto;
+mod auto_limiter;
 mod limiter;
 mod node;
 mod terms;
 mod wire;
 
 pub use self::auto::{AutoLease, LeaseMode};
+pub use self::auto_limiter::AutoLimiter;
 pub use self::limiter::{
     LeaseDriver, LeaseKeyStats, LeaseStats, LeasedLimiter, LeasedLimiterBuilder,
 };

@@ -87,7 +87,7 @@ impl SharedStore for RedisStore {
                     reset.map(|()| true)
                 }
                 // What is lent out, or held, cannot be taken back.
-                Kept::Leased(_) | Kept::Places(_) => Ok(false),
+                Kept::Leased(_) | Kept::Auto(_) | Kept::Places(_) => Ok(false),
             }
         })
     }

@@ -304,6 +304,6 @@ fn until(clock: &dyn Clock, then: Timestamp) -> Duration {
 }
 
 /// The key in Redis of a key of a limit.
-fn redis_key(key: &str, limit: &str) -> Vec<u8> {
+pub(super) fn redis_key(key: &str, limit: &str) -> Vec<u8> {
     crate::key::key_of("tgb", &Subject::from(key), limit)
 }

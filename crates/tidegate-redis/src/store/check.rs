@@ -14,7 +14,7 @@ use super::taken::Taken;
 use crate::concurrency::SharedConcurrency;
 use crate::exact::{CheckFailed, ExactLimiter, ExactReceipt};
 use crate::key::Subject;
-use crate::leased::{LeaseState, LeasedLimiter};
+use crate::leased::{AutoLimiter, LeaseMode, LeaseState, LeasedLimiter};
 
 /// What one limit said.
 type Said = Result<Decision, NotReached>;
@@ -41,9 +41,11 @@ impl Inner {
         // Dropped before it is kept, it goes back.
         let mut taken = Taken::new(self.exact.clone(), self.runtime.clone());
         let (mut leased, mut places, mut exact) = (Vec::new(), Vec::new(), Vec::new());
+        let mut auto = Vec::new();
         for (at, ask) in asks.iter().enumerate() {
             match self.limiters.of(&ask.limit) {
                 Ok(Kept::Leased(limiter)) => leased.push((at, limiter)),
+                Ok(Kept::Auto(limiter)) => auto.push((at, limiter)),
                 Ok(Kept::Places(limiter)) => places.push((at, limiter)),
                 Ok(Kept::Exact(limiter)) => exact.push((at, limiter)),
                 Err(why) => answers.say(at, Err(NotReached(why))),
@@ -69,6 +71,13 @@ impl Inner {
                 }
                 Err(why) => answers.say(at, Err(NotReached(why.to_string()))),
             }
+        }
+        for (at, limiter) in auto {
+            if answers.is_refused {
+                break;
+            }
+            let said = check_auto(limiter, &asks[at], &mut taken).await;
+            answers.say(at, said);
         }
         self.check_exact(asks, exact, &mut answers, &mut taken)
             .await;
@@ -136,10 +145,20 @@ impl Inner {
                 peeked.map_err(|why| NotReached(why.to_string()))
             }
             Kept::Leased(limiter) => Ok(limiter.check(subject(ask).as_str(), 0)),
+            Kept::Auto(limiter) => match limiter.mode(subject(ask).as_str(), 0) {
+                LeaseMode::Leased => Ok(limiter.leased().check(subject(ask).as_str(), 0)),
+                LeaseMode::Exact => {
+                    let peeked = limiter.spend(subject(ask).as_str(), 0).await;
+                    peeked.map_err(|why| NotReached(why.to_string()))
+                }
+            },
             Kept::Places(limiter) => peek_places(&limiter, ask).await,
         }
     }
 }
+
+/// What was taken in Redis of a limit that may be leased: whose, of which key, how many permits.
+pub(super) type Spent = (AutoLimiter, Subject, u64);
 
 /// What was taken of a lease: whose, of which key, and how many permits.
 pub(super) type Leased = (LeasedLimiter, Subject, u64);
@@ -166,6 +185,26 @@ async fn check_leased(limiter: LeasedLimiter, ask: &SharedAsk) -> (Said, Option<
         Ok(decision)
     };
     (said, None)
+}
+
+/// A key of this limit is leased, or asked for in Redis.
+async fn check_auto(limiter: AutoLimiter, ask: &SharedAsk, taken: &mut Taken) -> Said {
+    let (subject, permits) = (subject(ask), ask.ask.permits());
+    match limiter.mode(subject.as_str(), permits) {
+        LeaseMode::Leased => {
+            let (said, lease) = check_leased(limiter.leased().clone(), ask).await;
+            taken.leases.extend(lease);
+            said
+        }
+        LeaseMode::Exact => {
+            let said = limiter.spend(subject.as_str(), permits).await;
+            let decision = said.map_err(|why| NotReached(why.to_string()))?;
+            if decision.is_allowed() {
+                taken.spent.push((limiter, subject, permits));
+            }
+            Ok(decision)
+        }
+    }
 }
 
 fn no_answer() -> NotReached {

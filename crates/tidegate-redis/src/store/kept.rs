@@ -9,13 +9,14 @@ use tokio::runtime::Handle;
 use crate::call::Scripts;
 use crate::concurrency::{self, ConcurrencyOptions, OnLeaseLost, SharedConcurrency};
 use crate::exact::{Exact, ExactLimiter};
-use crate::leased::{LeaseTerms, LeasedLimiter, Scheme};
+use crate::leased::{AutoLimiter, LeaseTerms, LeasedLimiter, Scheme};
 
 /// Who decides on a limit.
 #[derive(Clone, Debug)]
 pub(super) enum Kept {
     Exact(ExactLimiter),
     Leased(LeasedLimiter),
+    Auto(AutoLimiter),
     Places(SharedConcurrency),
 }
 
@@ -42,7 +43,7 @@ impl Limiters {
     pub(super) fn validate(&self, limit: &SharedLimit) -> Result<(), String> {
         match how(limit) {
             How::Exact => self.exact_limiter(limit).map(drop),
-            How::Leased(scheme) => terms(limit, scheme).map(drop),
+            How::Leased(scheme) | How::Auto(scheme) => terms(limit, scheme).map(drop),
             How::Places(scheme) => {
                 let valid = options(limit, scheme)?.validate();
                 valid.map_err(|why| why.to_string())
@@ -78,6 +79,16 @@ impl Limiters {
                 self.runtime.spawn(driver.run());
                 Ok(Kept::Leased(limiter))
             }
+            How::Auto(scheme) => {
+                let Algorithm::TokenBucket(quota) = limit.algorithm else {
+                    return Err(NO_LEASE.to_owned());
+                };
+                let scripts = Arc::clone(&self.scripts);
+                let made = AutoLimiter::new(&limit.name, quota, scheme, scripts);
+                let (limiter, driver) = made.map_err(|why| why.to_string())?;
+                self.runtime.spawn(driver.run());
+                Ok(Kept::Auto(limiter))
+            }
             How::Places(scheme) => {
                 let (options, scripts) = (options(limit, scheme)?, Arc::clone(&self.scripts));
                 let runtime = self.runtime.clone();
@@ -98,6 +109,7 @@ impl Limiters {
 enum How {
     Exact,
     Leased(Scheme),
+    Auto(Scheme),
     Places(concurrency::Scheme),
 }
 
@@ -108,8 +120,8 @@ fn how(limit: &SharedLimit) -> How {
     };
     match limit.sharing {
         Sharing::Leased(lease) => How::Leased(scheme(lease)),
-        // A burst that is too small to be lent out to several nodes is not.
-        Sharing::Auto(lease) if terms(limit, scheme(lease)).is_ok() => How::Leased(scheme(lease)),
+        // A burst that is too small to be lent out is not.
+        Sharing::Auto(lease) if terms(limit, scheme(lease)).is_ok() => How::Auto(scheme(lease)),
         Sharing::NodeShare => How::Places(concurrency::Scheme::NodeShare),
         Sharing::Slots => How::Places(concurrency::Scheme::Slots),
         Sharing::DoubleWindow => How::Places(concurrency::Scheme::DoubleWindow),

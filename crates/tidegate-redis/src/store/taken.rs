@@ -3,7 +3,7 @@
 use tidegate::SharedTaken;
 use tokio::runtime::Handle;
 
-use super::check::Leased;
+use super::check::{Leased, Spent};
 use crate::concurrency::SharedPermit;
 use crate::exact::{Exact, ExactReceipt};
 
@@ -14,6 +14,7 @@ pub(super) struct Taken {
     runtime: Handle,
     pub(super) receipts: Vec<ExactReceipt>,
     pub(super) leases: Vec<Leased>,
+    pub(super) spent: Vec<Spent>,
     /// Each gives itself back.
     pub(super) places: Vec<SharedPermit>,
     is_kept: bool,
@@ -26,13 +27,17 @@ impl Taken {
             runtime,
             receipts: Vec::new(),
             leases: Vec::new(),
+            spent: Vec::new(),
             places: Vec::new(),
             is_kept: false,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.receipts.is_empty() && self.leases.is_empty() && self.places.is_empty()
+        self.receipts.is_empty()
+            && self.leases.is_empty()
+            && self.spent.is_empty()
+            && self.places.is_empty()
     }
 
     /// From here on only [`give_back`](SharedTaken::give_back) gives back what rates took.
@@ -44,6 +49,10 @@ impl Taken {
     fn send_back(&mut self) {
         for (limiter, subject, permits) in self.leases.drain(..) {
             limiter.give_back(subject.as_str(), permits);
+        }
+        for (limiter, subject, permits) in self.spent.drain(..) {
+            self.runtime
+                .spawn(async move { limiter.unspend(subject.as_str(), permits).await });
         }
         for receipt in self.receipts.drain(..) {
             let exact = self.exact.clone();

@@ -1,5 +1,6 @@
 //! The script of leased limits on a real Redis, with time as an argument.
 
+mod auto;
 mod broken;
 mod calls;
 mod limiter;

@@ -1,0 +1,209 @@
+//! A limit whose keys are leased while they are asked for often, and decided on in Redis
+//! otherwise.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tidegate::{Algorithm, Clock, Decision, Quota, Retry, SystemClock, Timestamp, Verdict};
+
+use super::auto::{AutoLease, LeaseMode};
+use super::limiter::{LeaseDriver, LeasedLimiter, redis_key};
+use super::terms::{LeaseError, LeaseTerms, Scheme};
+use super::wire::{SpendReply, SpendRequest};
+use crate::call::{Scripts, Unavailable};
+
+/// Keys whose demand is followed at once; who comes beyond that is decided on in Redis.
+const MAX_KEYS: usize = 100_000;
+/// How long a call may take.
+const BUDGET: Duration = Duration::from_millis(25);
+/// A key that nobody has asked for in so many refreshes need not be followed.
+const FORGOTTEN_AFTER: u32 = 20;
+
+/// A token bucket per key that many nodes share: leased by nodes that ask for it often
+/// ([`AutoLease`] is the rule), and asked for in Redis by the others, of the same bucket.
+///
+/// What it guarantees is what a [`LeasedLimiter`] does. Clones are the same.
+#[derive(Clone)]
+pub struct AutoLimiter(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    quota: Quota,
+    terms: LeaseTerms,
+    leased: LeasedLimiter,
+    scripts: Arc<dyn Scripts>,
+    clock: Arc<dyn Clock>,
+    keys: Mutex<HashMap<Box<str>, Followed>>,
+}
+
+/// A key whose demand is followed.
+#[derive(Debug)]
+struct Followed {
+    auto: AutoLease,
+    /// Permits asked for since then.
+    asked: u64,
+    since: Timestamp,
+    /// How many nodes lease it, as far as this one was told.
+    nodes: u64,
+}
+
+impl fmt::Debug for AutoLimiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AutoLimiter")
+            .field("name", &self.0.name)
+            .field("leased", &self.0.leased)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AutoLimiter {
+    /// A limiter of this name, and what has to run for its leases.
+    ///
+    /// # Errors
+    /// [`LeaseError`] where the quota cannot be leased at all.
+    pub fn new(
+        name: &str,
+        quota: Quota,
+        scheme: Scheme,
+        scripts: Arc<dyn Scripts>,
+    ) -> Result<(Self, LeaseDriver), LeaseError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        Self::with_clock(name, quota, scheme, scripts, clock)
+    }
+
+    /// The same on another clock than the system's, which must go on as tokio's timers do.
+    ///
+    /// # Errors
+    /// As [`AutoLimiter::new`].
+    pub fn with_clock(
+        name: &str,
+        quota: Quota,
+        scheme: Scheme,
+        scripts: Arc<dyn Scripts>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, LeaseDriver), LeaseError> {
+        let builder = LeasedLimiter::builder(name, quota).scheme(scheme);
+        let builder = builder.clock(Arc::clone(&clock));
+        let (leased, driver) = builder.build(Arc::clone(&scripts))?;
+        let inner = Inner {
+            name: name.to_owned(),
+            quota,
+            terms: *leased.terms(),
+            leased,
+            scripts,
+            clock,
+            keys: Mutex::default(),
+        };
+        Ok((Self(Arc::new(inner)), driver))
+    }
+
+    /// Takes `permits` of this key if they are there: at once where it is leased, else after one
+    /// call of Redis, or none where that does not answer.
+    ///
+    /// # Errors
+    /// [`Unavailable`] where the key is not leased and Redis does not answer in time: whether the
+    /// permits were taken is not known.
+    ///
+    /// # Cancel safety
+    /// Dropped while Redis is asked, the permits may be taken.
+    pub async fn check(&self, key: &str, permits: u64) -> Result<Decision, Unavailable> {
+        match self.mode(key, permits) {
+            LeaseMode::Leased => Ok(self.0.leased.check_async(key, permits).await),
+            LeaseMode::Exact => self.spend(key, permits).await,
+        }
+    }
+
+    /// Who decides on keys that are leased.
+    pub(crate) fn leased(&self) -> &LeasedLimiter {
+        &self.0.leased
+    }
+
+    /// How a key is to be asked for, by somebody who is about to ask for so many permits of it.
+    pub(crate) fn mode(&self, key: &str, permits: u64) -> LeaseMode {
+        let (inner, now) = (&*self.0, self.0.clock.now());
+        let refresh = inner.terms.refresh();
+        let mut keys = inner.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if !keys.contains_key(key) {
+            if keys.len() >= MAX_KEYS {
+                keys.retain(|_, followed| now.since(followed.since) < refresh * FORGOTTEN_AFTER);
+            }
+            if keys.len() >= MAX_KEYS {
+                return LeaseMode::Exact;
+            }
+        }
+        let followed = keys.entry(key.into()).or_insert_with(|| Followed {
+            auto: AutoLease::new(inner.terms),
+            asked: 0,
+            since: now,
+            nodes: 1,
+        });
+        followed.asked = followed.asked.saturating_add(permits);
+        let passed = now.since(followed.since).as_nanos();
+        if passed < refresh.as_nanos() {
+            return followed.auto.mode();
+        }
+        let demand = u128::from(followed.asked) * 1_000_000_000 / passed.max(1);
+        let demand = u64::try_from(demand).unwrap_or(u64::MAX);
+        (followed.asked, followed.since) = (0, now);
+        followed.auto.note(now, demand, followed.nodes)
+    }
+
+    /// Takes permits in Redis, from what is not leased.
+    pub(crate) async fn spend(&self, key: &str, permits: u64) -> Result<Decision, Unavailable> {
+        let inner = &*self.0;
+        let request = SpendRequest {
+            want: permits,
+            unit: permits.max(1),
+            returned: 0,
+        };
+        let call = request.call(&redis_key(key, &inner.name), &inner.terms);
+        let reply = SpendReply::from_answer(&inner.scripts.call(call, BUDGET).await?)?;
+        {
+            let mut keys = inner.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(followed) = keys.get_mut(key) {
+                // This node would be one more.
+                followed.nodes = reply.nodes.saturating_add(1);
+            }
+        }
+        let burst = inner.quota.burst_permits();
+        let verdict = if reply.granted >= permits {
+            Verdict::Allowed {
+                delay: Duration::ZERO,
+            }
+        } else if permits > burst {
+            Verdict::Denied {
+                retry: Retry::Never,
+            }
+        } else {
+            let wait = Duration::from_micros(reply.retry_micros.max(1));
+            Verdict::Denied {
+                retry: Retry::After(wait),
+            }
+        };
+        let missing =
+            Algorithm::TokenBucket(inner.quota).time_for(burst.saturating_sub(reply.remaining));
+        Ok(Decision {
+            verdict,
+            limit: burst,
+            remaining: reply.remaining,
+            reset_after: missing,
+        })
+    }
+
+    /// Puts back permits that were spent in Redis. If it does not answer they are lost: less is
+    /// admitted, never more.
+    pub(crate) async fn unspend(&self, key: &str, permits: u64) {
+        let inner = &*self.0;
+        let request = SpendRequest {
+            want: 0,
+            unit: 1,
+            returned: permits,
+        };
+        let call = request.call(&redis_key(key, &inner.name), &inner.terms);
+        if let Err(error) = inner.scripts.call(call, BUDGET).await {
+            tracing::debug!(%error, "permits were not given back");
+        }
+    }
+}

@@ -9,7 +9,7 @@ use crate::running::{Folder, Redis, Serve, get, status};
 
 /// A call of Redis may take 25 ms, and there may be one for the rates and one for the places; the
 /// rest is room for a busy machine.
-const LONGEST: Duration = Duration::from_millis(1000);
+const LONGEST: Duration = Duration::from_secs(1);
 /// Most requests are answered before that: five calls may miss before Redis is asked no more.
 const MOST: Duration = Duration::from_millis(250);
 

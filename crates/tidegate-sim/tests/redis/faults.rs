@@ -1,5 +1,6 @@
 //! Faults of real processes and a real Redis, under load: what passes is held against the limit in
 //! every stretch of milliseconds, and how soon the limit is used again is held against a time.
+#![expect(clippy::print_stdout, reason = "what is measured is worth to be seen")]
 
 mod exact;
 mod fleet;

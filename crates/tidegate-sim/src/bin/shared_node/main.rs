@@ -8,7 +8,6 @@
 //! `REDIS` is `single URL`, `cluster URL,URL` or `sentinel NAME,URL,URL`. It prints what happens as
 //! it happens, a line each, and ends with its standard input. Times are Unix microseconds, so that
 //! what several processes print can be put together.
-#![expect(clippy::print_stdout, reason = "what it prints is what it is for")]
 
 mod journal;
 mod places;

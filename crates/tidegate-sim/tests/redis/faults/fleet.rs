@@ -190,13 +190,20 @@ impl Fleet {
         let records = self.nodes.iter().map(Node::record);
         let mut passed: Vec<_> = records.flat_map(|record| record.passed).collect();
         passed.retain(|(asked, answered)| from <= *asked && *answered <= to);
-        most_beyond_rate(&passed, self.shared.rate) - self.shared.burst as i64
+        most_beyond_rate(&passed, self.shared.rate) - self.shared.burst.cast_signed()
     }
 
     /// That burst + rate * t held in every stretch so far.
     pub(crate) fn kept_its_limit(&self) {
         let overshoot = self.overshoot(0, u64::MAX);
         assert!(overshoot <= 0, "{overshoot} too many");
+    }
+
+    /// The same where Redis has forgotten something: at most one burst is admitted again.
+    pub(crate) fn gave_away_one_burst_at_most(&self) {
+        let (again, burst) = (self.overshoot(0, u64::MAX), self.shared.burst);
+        println!("most in a stretch: burst + rate * t, and {again} of {burst}");
+        assert!(again <= burst.cast_signed(), "{again} too many");
     }
 
     /// That Redis was asked at most twice as often in the second after the fault as in one before.

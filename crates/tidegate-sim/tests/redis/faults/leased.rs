@@ -52,13 +52,13 @@ fn a_node_that_stands_still_for_two_seconds_spends_nothing_old() {
 // shows: C2
 #[test]
 fn a_node_whose_calls_do_not_arrive_lives_on_its_share_and_on_nothing_else() {
-    cut_off_one_node(|proxy, is_cut| proxy.cut_to_redis(is_cut));
+    cut_off_one_node(Proxy::cut_to_redis);
 }
 
 // shows: C2
 #[test]
 fn a_node_whose_answers_do_not_arrive_lives_on_its_share_and_on_nothing_else() {
-    cut_off_one_node(|proxy, is_cut| proxy.cut_to_node(is_cut));
+    cut_off_one_node(Proxy::cut_to_node);
 }
 
 fn cut_off_one_node(cut: impl Fn(&Proxy, bool)) {

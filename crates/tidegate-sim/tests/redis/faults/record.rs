@@ -63,7 +63,7 @@ pub(crate) fn most_beyond_rate(passed: &[(u64, u64)], rate: u64) -> i64 {
         }
         let mut beyond = 0;
         for ends in &ended[start..] {
-            beyond += ends - rate as i64;
+            beyond += ends - rate.cast_signed();
             most = most.max(beyond);
         }
     }

@@ -91,19 +91,19 @@ fn one_dies_holding_twenty(scheme: &str, free_within: Duration) {
     }
 }
 
-// shows: 27, C4
+// shows: C4 (places of a node that dies)
 #[test]
 fn node_share_places_of_a_killed_node_come_back_within_the_ttl() {
     one_dies_holding_twenty("node_share", LEASE);
 }
 
-// shows: 27, C4
+// shows: C4 (places of a node that dies)
 #[test]
 fn slots_places_of_a_killed_node_come_back_within_the_ttl() {
     one_dies_holding_twenty("slots", LEASE);
 }
 
-// shows: 27, C4
+// shows: C4 (places of a node that dies)
 #[test]
 fn double_window_places_of_a_killed_node_come_back_within_two_windows() {
     one_dies_holding_twenty("double_window", 2 * LEASE);

@@ -126,7 +126,7 @@ fn a_redis_that_answers_later_than_a_refresh_waits_is_one_that_is_away() {
     fleet.kept_its_limit();
 }
 
-// shows: 28 (the faults), C5
+// shows: C5
 #[test]
 #[ignore = "takes 20 s: `cargo xtask faults`"]
 fn a_long_outage_and_a_long_standstill() {

@@ -23,12 +23,64 @@ const MILLIS: usize = 6_000;
 /// When what is unused begins to count.
 const STEADY_FROM: usize = 1_000;
 
+/// What came of the run, of all processes together.
+struct Run {
+    /// In each millisecond.
+    passed: Vec<u64>,
+    calls: f64,
+    asked: f64,
+    /// Of the processes and of Redis, in seconds.
+    cpu: f64,
+    redis_cpu: f64,
+    /// Nanoseconds that a check took: p50, p99, p99.9.
+    took: [f64; 3],
+}
+
 pub(crate) fn run(filter: &str) -> Result<(), String> {
     let title = "hot key of 4 processes, leased";
     if !title.contains(filter) {
         return Ok(());
     }
     println!("{title}: 100,000/s allowed, burst 10,000, 1,000,000/s offered");
+    let run = measured()?;
+    let per_ms = RATE as f64 / 1e3;
+    let (mut stretch, mut most) = (0.0_f64, f64::MIN);
+    for slot in &run.passed {
+        stretch = stretch.max(0.0) + *slot as f64 - per_ms;
+        most = most.max(stretch);
+    }
+    let overshoot = most - BURST as f64;
+    let steady = &run.passed[STEADY_FROM..];
+    let unused = 1.0 - steady.iter().sum::<u64>() as f64 / (steady.len() as f64 * per_ms);
+    let per_1000 = run.calls / run.asked * 1e3;
+    let verdict = |met: bool| if met { "met" } else { "missed" };
+    println!(
+        "  above burst + rate * t in the worst stretch: {:.0} permits  <= 0: {}",
+        overshoot.max(0.0),
+        verdict(overshoot <= 0.0)
+    );
+    println!(
+        "  unused from the second second on: {:.2} %  < 1 %: {}",
+        unused * 100.0,
+        verdict(unused < 0.01)
+    );
+    println!(
+        "  {:.0} requests asked, {:.0} calls of Redis: {per_1000:.3} per 1,000  < 0.5: {}",
+        run.asked,
+        run.calls,
+        verdict(per_1000 < 0.5)
+    );
+    let [p50, p99, p999] = run.took;
+    println!(
+        "  CPU s per 1M requests: {:.2} of the processes (their pacing in it), {:.3} of Redis | a \
+         check takes p50 {p50:.0}, p99 {p99:.0}, p99.9 {p999:.0} ns",
+        run.cpu / run.asked * 1e6,
+        run.redis_cpu / run.asked * 1e6
+    );
+    Ok(())
+}
+
+fn measured() -> Result<Run, String> {
     let redis = start_redis()?;
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let redis_before = redis.cpu_seconds()?;
@@ -42,66 +94,38 @@ pub(crate) fn run(filter: &str) -> Result<(), String> {
                 .map_err(|error| error.to_string())
         })
         .collect::<Result<_, _>>()?;
-    let mut passed = vec![0_u64; MILLIS];
-    let (mut calls, mut asked, mut cpu, mut waits) = (0.0, 0.0, 0.0, [0.0_f64; 3]);
+    let mut run = Run {
+        passed: vec![0; MILLIS],
+        calls: 0.0,
+        asked: 0.0,
+        cpu: 0.0,
+        redis_cpu: 0.0,
+        took: [0.0; 3],
+    };
     for worker in workers {
         let output = worker
             .wait_with_output()
             .map_err(|error| error.to_string())?;
         let printed = String::from_utf8_lossy(&output.stdout);
-        let mut numbers = printed
-            .split_whitespace()
-            .filter_map(|number| number.parse::<f64>().ok());
+        let mut words = printed.split_whitespace();
         let mut next = || {
-            numbers
+            words
                 .next()
                 .ok_or_else(|| format!("a worker said: {printed}"))
         };
-        calls += next()?;
-        asked += next()?;
-        cpu += next()?;
-        for wait in &mut waits {
-            *wait = wait.max(next()?);
+        let number = |word: &str| word.parse::<f64>().map_err(|error| error.to_string());
+        run.calls += number(next()?)?;
+        run.asked += number(next()?)?;
+        run.cpu += number(next()?)?;
+        for took in &mut run.took {
+            *took = took.max(number(next()?)?);
         }
-        for slot in &mut passed {
-            *slot += next()? as u64;
+        for slot in &mut run.passed {
+            *slot += next()?.parse::<u64>().map_err(|error| error.to_string())?;
         }
     }
-    let redis_cpu = redis.cpu_seconds()? - redis_before;
-    let per_ms = RATE as f64 / 1e3;
-    let (mut stretch, mut most) = (0.0_f64, f64::MIN);
-    for slot in &passed {
-        stretch = stretch.max(0.0) + *slot as f64 - per_ms;
-        most = most.max(stretch);
-    }
-    let overshoot = most - BURST as f64;
-    let steady = &passed[STEADY_FROM..];
-    let unused = 1.0 - steady.iter().sum::<u64>() as f64 / (steady.len() as f64 * per_ms);
-    let per_1000 = calls / asked * 1e3;
-    let verdict = |met: bool| if met { "met" } else { "missed" };
-    println!(
-        "  above burst + rate * t in the worst stretch: {:.0} permits  <= 0: {}",
-        overshoot.max(0.0),
-        verdict(overshoot <= 0.0)
-    );
-    println!(
-        "  unused from the second second on: {:.2} %  < 1 %: {}",
-        unused * 100.0,
-        verdict(unused < 0.01)
-    );
-    println!(
-        "  {asked:.0} requests asked, {:.0} calls of Redis: {per_1000:.3} per 1,000  < 0.5: {}",
-        calls,
-        verdict(per_1000 < 0.5)
-    );
-    let [p50, p99, p999] = waits;
-    println!(
-        "  CPU s per 1M requests: {:.2} of the processes (their pacing in it), {:.3} of Redis | a \
-         check takes p50 {p50:.0}, p99 {p99:.0}, p99.9 {p999:.0} ns",
-        cpu / asked * 1e6,
-        redis_cpu / asked * 1e6
-    );
-    Ok(())
+    run.redis_cpu = redis.cpu_seconds()? - redis_before;
+    Ok(run)
 }
 
 /// One of the processes: prints calls, requests, CPU seconds, how long checks took, and what
@@ -142,7 +166,7 @@ pub(crate) fn worker(task: &str) -> Result<(), String> {
             let decision = limiter.check("all", 1);
             let after = began.elapsed();
             asked += 1;
-            let took = (after - before).as_nanos() as u64;
+            let took = after.saturating_sub(before).as_nanos() as u64;
             waits.record(took).map_err(|error| error.to_string())?;
             if decision.is_allowed()
                 && let Some(slot) = passed.get_mut(after.as_millis() as usize)

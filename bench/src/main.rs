@@ -1,6 +1,7 @@
 //! Benchmarks: rival, floor and tidegate side by side, in five paired runs.
 //!
-//! `cargo xtask bench [engine | algorithms | memory | tails | width | gateway | shared | drift] [FILTER]`.
+//! `cargo xtask bench [WHICH] [FILTER]`; WHICH is engine, algorithms, memory, tails, width,
+//! gateway, shared or drift.
 //! A row prints the median of each side and the ratio of tidegate to its rival in each pair,
 //! lowest, median and highest, and the target. Rows that we lose stay in the table.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
@@ -24,6 +25,8 @@ mod waiters;
 mod width;
 
 use std::process::ExitCode;
+
+const WHICH: &str = "engine, algorithms, memory, tails, width, gateway, shared or drift";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -63,9 +66,7 @@ fn main() -> ExitCode {
         Some("shared-worker") => shared::worker(&filter),
         Some("leased-worker") => leased::worker(&filter),
         Some("drift") => drift::run(),
-        Some(other) => Err(format!(
-            "no benchmark `{other}`: engine, algorithms, memory, tails, width, gateway, shared or drift"
-        )),
+        Some(other) => Err(format!("no benchmark `{other}`: {WHICH}")),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

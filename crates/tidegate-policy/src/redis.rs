@@ -9,6 +9,10 @@ pub struct RedisSettings {
     pub urls: Vec<String>,
     /// What kind of Redis that is.
     pub topology: RedisTopology,
+    /// As whom to log in to the servers, where their URLs do not say.
+    pub user: Option<String>,
+    /// The file with the password for that.
+    pub password_file: Option<String>,
     /// The file of the certificates that servers are trusted by.
     pub ca_file: Option<String>,
 }

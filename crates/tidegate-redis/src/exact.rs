@@ -114,9 +114,13 @@ impl Exact {
             runtime: Handle::try_current().ok(),
             receipts: Vec::new(),
         };
+        // Whoever is over a limit takes nothing from the others, not even for a moment.
+        let remembered = |slot: &Slot<'_>| self.driver.remembered(&slot.limits, &ask).is_some();
+        let is_refused = slots.iter().any(remembered);
         // All are asked before any answer is waited for.
         let asked: Vec<_> = slots
             .into_iter()
+            .filter(|slot| !is_refused || remembered(slot))
             .map(|Slot { places, limits, .. }| (places, self.driver.check(&limits.into(), ask)))
             .collect();
         let mut decisions = Vec::new();

@@ -15,13 +15,16 @@
 //! - [`LeasedLimiter`]: what users hold; its [`LeaseDriver`] makes the calls.
 //! - [`LeaseTerms`]: the numbers, from a quota.
 //! - [`LeaseNode`]: what one node has of one key; decides, says when to call and with what.
+//! - [`AutoLease`]: whether leasing a key is worth it.
 //! - [`LeaseRequest`], [`LeaseReply`], [`SpendRequest`]: what node and script tell each other.
 
+mod auto;
 mod limiter;
 mod node;
 mod terms;
 mod wire;
 
+pub use self::auto::{AutoLease, LeaseMode};
 pub use self::limiter::{
     LeaseDriver, LeaseKeyStats, LeaseStats, LeasedLimiter, LeasedLimiterBuilder,
 };

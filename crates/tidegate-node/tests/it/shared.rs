@@ -441,6 +441,8 @@ fn another_redis_comes_with_a_restart() {
     let other = RedisSettings {
         urls: vec!["redis://elsewhere".to_owned()],
         topology: RedisTopology::Server,
+        user: None,
+        password_file: None,
         ca_file: None,
     };
     let mut changed = policy(vec![shared("all", ten(), CLOSED)]);

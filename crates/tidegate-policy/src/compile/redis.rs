@@ -43,11 +43,16 @@ pub(super) fn compile(file: &RedisFile, place: Span, report: &Report<'_>) -> Opt
             RedisTopology::Server
         }
     };
-    let ca_file = file.ca_file.get().cloned();
+    if let (Some(place), None) = (file.user.place(), file.password_file.place()) {
+        let finding = Finding::error(place, "a user without a password");
+        report.push(finding.help("add `password_file: FILE`"));
+    }
     (report.errors() == errors).then_some(RedisSettings {
         urls,
         topology,
-        ca_file,
+        user: file.user.get().cloned(),
+        password_file: file.password_file.get().cloned(),
+        ca_file: file.ca_file.get().cloned(),
     })
 }
 

@@ -22,6 +22,11 @@ pub(crate) struct RedisFile {
     pub(crate) sentinel: Field<String>,
     /// Whether the servers at `url` are nodes of a Cluster. Default: no.
     pub(crate) cluster: Field<bool>,
+    /// As whom to log in to the servers, where their URLs do not say; with `sentinel`, to the
+    /// primary.
+    pub(crate) user: Field<String>,
+    /// A file with the password for that.
+    pub(crate) password_file: Field<String>,
     /// A file of the certificates that servers are trusted by, instead of the usual ones.
     pub(crate) ca_file: Field<String>,
 }

@@ -1,8 +1,9 @@
 //! The default: each node has a share of the places, and uses it without asking.
 //!
 //! The entry of a node in Redis is never less than what the node may be using. It is so because
-//! only the node makes its share smaller, before it says so, and because a call that comes late
-//! changes nothing (its number is lower than that of one that was there before). And by its own
+//! only the node makes its share smaller, and says with each call what it may use until it hears
+//! the answer; and because a call that comes late changes nothing (its number is lower than that
+//! of one that was there before). And by its own
 //! clock a node stops using its share before Redis hands it on: the lease began when the call was
 //! sent, or later, and is taken as shorter by as much as clocks drift.
 
@@ -241,8 +242,8 @@ impl Places for NodeShare {
         }
         self.count(now);
         let want = self.want();
-        // Before it is said: else an answer that is lost would leave this node with places that
-        // Redis has given to others.
+        // Smaller before it is said how much may be in use here: else Redis would have to wait for
+        // another call until it can give the rest to others.
         self.share = self.share.min(want);
         self.seq += 1;
         self.calling = Some(Sent { at: now, want });

@@ -102,10 +102,7 @@ impl Driver {
     }
 
     /// Denials that are known to hold still.
-    fn remembered(&self, limits: &[Asked], ask: &Ask) -> Option<Answered> {
-        if ask.is_forced() || ask.permits() == 0 {
-            return None;
-        }
+    pub(super) fn remembered(&self, limits: &[Asked], ask: &Ask) -> Option<Answered> {
         let now = self.now();
         let known = limits.iter().enumerate();
         let said: Vec<_> = known

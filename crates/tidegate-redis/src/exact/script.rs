@@ -13,11 +13,11 @@ pub static EXACT: Script = Script {
     // One script, in the order in which its parts use each other.
     text: concat!(
         include_str!("lua/head.lua"),
+        include_str!("lua/text_state.lua"),
         include_str!("lua/bucket.lua"),
         include_str!("lua/interval.lua"),
         include_str!("lua/fixed_window.lua"),
         include_str!("lua/sliding_counter.lua"),
-        include_str!("lua/text_state.lua"),
         include_str!("lua/log.lua"),
         include_str!("lua/decide.lua"),
     ),

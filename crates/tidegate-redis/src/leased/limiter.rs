@@ -24,11 +24,13 @@ const MAX_KEYS: usize = 100_000;
 /// A token bucket per key that many nodes share through one Redis, and decide on locally.
 ///
 /// ```no_run
-/// # async fn example(endpoint: tidegate_redis::Endpoint) -> Result<(), tidegate_redis::LeaseError> {
+/// # use tidegate_redis::{Endpoint, LeaseError};
+/// # async fn example(endpoint: Endpoint) -> Result<(), LeaseError> {
 /// use std::sync::Arc;
 /// use tidegate::Quota;
 /// use tidegate_redis::LeasedLimiter;
 ///
+/// // The endpoint was started with the script `LEASE`.
 /// // At most 10,000 at once and 100,000 per second, all nodes together.
 /// let quota = Quota::per_second(100_000).burst(10_000);
 /// let (limiter, driver) = LeasedLimiter::builder("api", quota).build(Arc::new(endpoint))?;
@@ -46,10 +48,12 @@ const MAX_KEYS: usize = 100_000;
 /// With [`Scheme::Strict`], all nodes together admit in no interval of length *t* more than
 /// burst + rate * t, whatever fails: nodes that crash or stand still, connections that break one
 /// way or both, messages that are late, lost or doubled, a Redis that is away, and clocks that are
-/// up to half a thousandth fast or slow. Two things are beyond that. A Redis that loses what it had
-/// acknowledged (a failover, a restart without its data) can admit those grants again, at most the
-/// burst; nodes notice, and what was admitted twice is taken off again by their second call. And a
-/// clock of Redis that is set forward by *d* lets min(burst, rate * d) pass once; set back, nothing.
+/// up to half a thousandth fast or slow. Three things are beyond that. A Redis that loses what it
+/// had acknowledged (a failover, a restart without its data) can admit those grants again, at most
+/// the burst; nodes notice, and what was admitted twice is taken off again by their second call. A
+/// clock of Redis that is set forward by *d* lets min(burst, rate * d) pass once; set back,
+/// nothing. And a machine that is suspended as a whole, whose monotonic clock stands still
+/// meanwhile, may go on with what its lease had left.
 ///
 /// While Redis is away each node admits its share of the rate for 3 seconds, from three refreshes
 /// after the last answer on; after that it refuses. How much of the limit stays unused because
@@ -62,9 +66,9 @@ const MAX_KEYS: usize = 100_000;
 /// runs low early), whatever the traffic. Redis does work in proportion to the number of nodes:
 /// with more than 24 of them a shared key costs it a few percent of a core.
 ///
-/// A key that a node has not been asked for before has nothing there until Redis answers: the first
-/// [`check`](Self::check) is refused, [`check_async`](Self::check_async) waits. A key that nobody
-/// asks for is given back within seconds.
+/// A key that a node has not been asked for before has nothing there until Redis answers: the
+/// first [`check`](Self::check) is refused, [`check_async`](Self::check_async) waits. A key that
+/// nobody asks for is given back within seconds.
 ///
 /// Clones are the same limiter. When the last is dropped its driver says goodbye and ends.
 #[derive(Clone)]

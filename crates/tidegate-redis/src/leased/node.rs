@@ -26,7 +26,10 @@ const ROUND_TRIP: Duration = Duration::from_millis(4);
 pub const LEASE_BUDGET: Duration = Duration::from_millis(15);
 const NEVER: u64 = u64::MAX;
 
-/// One key's lease on one node. See the [module](self).
+/// One key's lease on one node: a state machine, with time and chance as arguments.
+///
+/// Threads share it. [`check`](Self::check) decides; [`refresh`](Self::refresh) says what to ask
+/// Redis, and [`answered`](Self::answered) or [`failed`](Self::failed) hear how that went.
 #[derive(Debug)]
 pub struct LeaseNode {
     terms: LeaseTerms,

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &ServeArgs, terminal: &mut Terminal) -> Result<Exit, Com
         let started = policy.redis.as_ref().map(Redis::start).transpose();
         started.map(|redis| redis.map(Arc::new))
     };
-    let redis = redis.map_err(|error| wrong(&error))?;
+    let redis = redis?;
     let node = match &redis {
         Some(redis) => {
             let store = Arc::new(redis.store.clone());

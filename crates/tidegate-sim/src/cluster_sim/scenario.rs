@@ -12,8 +12,8 @@ pub struct Scenario {
     pub end: u64,
     /// From when on what is offered to each node, as a part of the limit's rate. In order.
     pub offered: Vec<(u64, Vec<f64>)>,
-    /// Once in so many milliseconds (at random; 0: never) somebody without a lease spends from the
-    /// same bucket, up to a tenth of the burst.
+    /// Once in so many milliseconds (at random; 0: never) somebody without a lease spends up to the
+    /// burst: then what nodes hold and mint is all that there may be.
     pub spends: u64,
     /// What goes wrong.
     pub faults: Faults,
@@ -151,7 +151,7 @@ pub fn random(seed: u64, nodes: usize, end: u64) -> Scenario {
         nodes,
         end,
         offered,
-        spends: [0, 0, 20][chance.below(3) as usize],
+        spends: [0, 20, 300][chance.below(3) as usize],
         faults,
         phases: Vec::new(),
     }

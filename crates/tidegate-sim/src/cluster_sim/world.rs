@@ -172,7 +172,7 @@ impl<'a> World<'a> {
         if every == 0 || self.faults.is_out(milli) || self.arrivals.below(every) > 0 {
             return (0, 0);
         }
-        let want = self.arrivals.below(self.terms.burst() / 10);
+        let want = self.arrivals.below(self.terms.burst() + 1);
         let request = SpendRequest {
             want,
             unit: 1,

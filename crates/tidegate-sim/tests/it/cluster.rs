@@ -19,7 +19,7 @@ const SEEDS: u64 = 200;
 /// How many, where somebody says so, and the first one.
 const MORE: &str = "TIDEGATE_SEEDS";
 const FIRST: &str = "TIDEGATE_FIRST_SEED";
-/// Messages need time to tell; nothing is asserted about unused permits closer than by this.
+/// Of a random run; milliseconds.
 const NODES: usize = 5;
 const END: u64 = 8_000;
 

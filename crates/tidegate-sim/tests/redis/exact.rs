@@ -6,5 +6,5 @@ mod local;
 mod mutants;
 mod parity;
 mod sharing;
-mod store;
+pub(crate) mod store;
 mod writes;

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod concurrency;
+mod conformance;
 mod endpoint;
 mod endpoint_cluster;
 mod endpoint_once;

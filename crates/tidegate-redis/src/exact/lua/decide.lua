@@ -5,14 +5,13 @@ if what == 'forget' then
 end
 local states, at = {}, 3
 for i = 1, #KEYS do
-  local kind = ARGV[at]
   local s = {
-    key = KEYS[i], kind = kind, numbers_of = table.concat(ARGV, ':', at, at + 3) .. ':',
+    key = KEYS[i], does = kind_of(ARGV[at]), numbers_of = table.concat(ARGV, ':', at, at + 3) .. ':',
     a = tonumber(ARGV[at + 1]), b = tonumber(ARGV[at + 2]), tick = tonumber(ARGV[at + 3]),
     most = tonumber(ARGV[at + 4]), first = tonumber(ARGV[at + 5]), y = tonumber(ARGV[at + 6]),
   }
   s.now = floor(us / s.tick)
-  kinds[kind].load(s)
+  s.does.load(s)
   states[i], at = s, at + 7
 end
 
@@ -20,12 +19,12 @@ local answer = {}
 if what == 'back' then
   for i = 1, #KEYS do
     local s, permits, mark = states[i], tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-    if kinds[s.kind].back(s, permits, mark) then kinds[s.kind].save(s) end
+    if s.does.back(s, permits, mark) then s.does.save(s) end
     at = at + 2
   end
   return answer
 end
-for i = 1, #KEYS do answer[i] = kinds[states[i].kind].mark(states[i]) end
+for i = 1, #KEYS do answer[i] = states[i].does.mark(states[i]) end
 
 for _ = 1, groups do
   local n, cost = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
@@ -34,7 +33,7 @@ for _ = 1, groups do
   local granted, delays = n, {}
   for i = 1, #KEYS do
     local s = states[i]
-    local kind = kinds[s.kind]
+    local kind = s.does
     if cost == 0 then
       delays[i] = 0
     elseif forced then
@@ -50,7 +49,7 @@ for _ = 1, groups do
   answer[#answer + 1] = granted
   for i = 1, #KEYS do
     local s, retry = states[i], 0
-    local kind = kinds[s.kind]
+    local kind = s.does
     if granted > 0 and cost > 0 then
       kind.take(s, granted * cost)
       s.is_taken = true
@@ -75,7 +74,7 @@ if what == 'check' then
     -- A denial writes nothing, but where time begins with it: a clock that stepped back, a new
     -- key that is not full.
     if s.is_taken or s.stepped or (s.is_new and s.is_told and s.first > 0) then
-      kinds[s.kind].save(s)
+      s.does.save(s)
     end
   end
 end

@@ -41,5 +41,17 @@ end
 
 -- Each kind: fresh(s), roll(s, numbers of a state), used(s) as permits and units of another,
 -- assume(s, permits), free(s), ask(s, cost, patience) -> retry (nil: never) and delay,
--- take(s, cost), reset(s), numbers(s), mark(s), back(s, permits, mark) -> whether it changed.
-local kinds = {}
+-- take(s, cost), reset(s), numbers(s), mark(s), back(s, permits, mark) -> whether it changed;
+-- and load(s) and save(s), where its state is not one text. Most calls need one kind: only those
+-- are made.
+local make, made = {}, {}
+local load_text, save_text
+local function kind_of(name)
+  local kind = made[name]
+  if not kind then
+    kind = make[name]()
+    kind.load, kind.save = kind.load or load_text, kind.save or save_text
+    made[name] = kind
+  end
+  return kind
+end

@@ -13,8 +13,8 @@ const START: u64 = 1_790_000_000_000_000;
 const MILLI: u64 = 1_000;
 const SECOND: u64 = 1_000_000;
 
-/// Times of the quota of these tests: refresh 25 ms, lease 250 ms, silence 75 ms, 3 s of membership. 20 permits
-/// come each millisecond, 2,000 are the burst, 1,500 are lent at most.
+/// Of the quota of these tests: refresh 25 ms, lease 250 ms, silence 75 ms, 3 s of membership. 20
+/// permits come each millisecond, 2,000 are the burst, 1,500 are lent at most.
 struct Redis {
     bucket: SharedBucket,
     terms: LeaseTerms,
@@ -287,6 +287,8 @@ fn a_full_bucket_makes_room_for_what_silent_nodes_save_up() {
     let (mut redis, _) = Redis::with_nodes(4, Scheme::Strict);
     redis.after(500 * MILLI);
     // Four buckets of 25 ms of a quarter of the rate each.
+    let reply = redis.hear(quiet(5));
+    assert_eq!(reply.remaining, 2_000 - 500);
     assert_eq!(redis.drain(), 2_000 - 500);
 }
 

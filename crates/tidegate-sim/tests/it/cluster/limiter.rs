@@ -148,7 +148,7 @@ async fn two_nodes_share_one_bucket_and_use_it_whole() {
     let redis = Modelled::new();
     let ((a, _), (b, _)) = (redis.node(builder()), redis.node(builder()));
     let passed = ask(&[&a, &b], 25, 1_000).await;
-    assert!((21_000..=22_020).contains(&passed), "{passed}");
+    assert!((20_600..=22_020).contains(&passed), "{passed}");
     let stats = a.stats();
     assert!((35..=55).contains(&stats.calls), "{stats:?}");
     assert!(stats.calls_per_1000() < 2.5, "{stats:?}");
@@ -174,7 +174,7 @@ async fn a_node_without_redis_mints_its_share_for_a_while_and_comes_back() {
     ask(&[&a, &b], 15, 600).await;
     assert_eq!(state(&a), Some(LeaseState::Leased));
     let passed = ask(&[&a, &b], 15, 500).await;
-    assert!((9_500..=10_200).contains(&passed), "{passed}");
+    assert!((9_400..=12_020).contains(&passed), "{passed}");
     let stats = a.stats();
     assert!(stats.failed > 5 && stats.failed < 60, "{stats:?}");
 }

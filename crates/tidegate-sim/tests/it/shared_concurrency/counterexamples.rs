@@ -247,58 +247,34 @@ fn node_share(limit: u64, incarnation: u64) -> NodeShare {
     NodeShare::new(&options(limit), incarnation)
 }
 
-/// Without it: a node that has had an answer lost goes on using places that others have got.
+/// Without it: an answer is lost, Redis has given away what the node goes on using.
 #[test]
-fn rule_1_only_the_node_makes_its_share_smaller_and_before_it_says_so() {
+fn rule_1_redis_never_makes_a_share_smaller_than_what_the_node_may_be_using() {
     let mut scene = Shares::new();
-    let (mut a, mut b) = (node_share(2, 1), node_share(2, 2));
-    let first = scene.take(&mut a, 1).unwrap();
-    let second = scene.take(&mut a, 1).unwrap();
-    for ticket in [first, second] {
+    let (mut a, mut b) = (node_share(8, 1), node_share(8, 2));
+    let mut held = Vec::new();
+    while let Some(ticket) = scene.take(&mut a, 1) {
+        held.push(ticket);
+    }
+    assert_eq!(held.len(), 8);
+    // Its requests end, and others want everything: Redis would like to divide anew.
+    for ticket in held {
         a.give_back(scene.now(), ticket);
     }
-    // Its next call says that it needs less. The answer is lost; others get the rest.
-    scene.goes_on(2_000);
-    let mut in_flight = 0;
-    let mut calls = 0;
-    while let Some(beat) = a.poll(scene.now()) {
-        scene.run(&beat);
-        a.answered(scene.now(), None);
-        scene.goes_on(500);
-        calls += 1;
-        if calls == 8 {
-            break;
-        }
-    }
-    for node in [&mut b, &mut a] {
-        for _ in 0..2 {
-            // The node that has had no answer has to live by what it said.
-            match node.ask(scene.now(), 1) {
-                Asked::Granted(_) => in_flight += 1,
-                Asked::Waits(_) if calls > 0 => {
-                    let request = node.poll(scene.now());
-                    let answer = request.map(|request| scene.run(&request));
-                    node.answered(scene.now(), answer.as_deref());
-                    let events = node.take_events();
-                    let granted = |event: &&Event| matches!(event, Event::Granted(_));
-                    in_flight += events.iter().filter(granted).count();
-                }
-                _ => {}
-            }
-        }
-    }
-    assert!(in_flight <= 2, "{in_flight}");
-    // And Redis leaves a share as large as the node said it may be using.
-    let mut scene = Shares::new();
-    let (mut a, mut b) = (node_share(4, 1), node_share(4, 2));
-    scene.take(&mut a, 4).unwrap();
-    assert!(scene.take(&mut b, 4).is_none());
+    assert!(scene.take(&mut b, 8).is_none());
     scene.goes_on(2_000);
     let beat = a.poll(scene.now()).unwrap();
-    let [share, target, ..] = scene.run(&beat)[..] else {
-        panic!("an answer has six numbers");
-    };
-    assert_eq!((share, target), (4, 4), "all are in use");
+    let answer = scene.run(&beat);
+    assert!(answer[1] < answer[0], "{answer:?}");
+    // That is lost on its way.
+    a.answered(scene.now(), None);
+    let ours = (0..8)
+        .filter(|_| matches!(a.ask(scene.now(), 1), Asked::Granted(_)))
+        .count();
+    assert!(ours > 2);
+    scene.goes_on(100);
+    let theirs = (0..8).filter(|_| scene.take(&mut b, 1).is_some()).count();
+    assert!(ours + theirs <= 8, "{ours} and {theirs} in flight");
 }
 
 /// Without it: a call that comes late makes the entry smaller than what is in use.
@@ -408,4 +384,55 @@ fn a_killed_holder_of_slots_is_lost_for_good() {
     node.give_back(scene.now(), ticket);
     scene.settle(&mut node);
     assert!(scene.take(&mut node, 1).is_none());
+}
+
+/// Redis comes back empty, and others are there first.
+fn who_finds_its_places_taken_has_lost_them<M: ScriptModel + Default>(
+    mut a: impl Places,
+    mut b: impl Places,
+) {
+    let mut scene = Scene::<M>::new();
+    let first = scene.take(&mut a, 1).expect("free");
+    let second = scene.take(&mut a, 1).expect("free");
+    scene.redis = M::default();
+    assert!(scene.take(&mut b, 1).is_some());
+    scene.goes_on(2_000);
+    let events = scene.settle(&mut a);
+    assert_eq!(events, [Event::Lost(second)], "who came last");
+    assert!(scene.take(&mut b, 1).is_none());
+    a.give_back(scene.now(), second);
+    a.give_back(scene.now(), first);
+    scene.settle(&mut a);
+    scene.goes_on(2_000);
+    scene.settle(&mut a);
+    scene.goes_on(2_000);
+    assert!(scene.take(&mut b, 1).is_some());
+}
+
+#[test]
+fn after_redis_lost_its_keys_shares_above_the_limit_are_lost() {
+    let (a, b) = (node_share(2, 1), node_share(2, 2));
+    who_finds_its_places_taken_has_lost_them::<NodeShareModel>(a, b);
+}
+
+#[test]
+fn after_redis_lost_its_keys_slots_above_the_limit_are_lost() {
+    let options = options(2).scheme(Scheme::Slots);
+    let (a, b) = (Slots::new(&options, 1), Slots::new(&options, 2));
+    who_finds_its_places_taken_has_lost_them::<SlotsModel>(a, b);
+}
+
+#[test]
+fn what_a_call_without_an_answer_may_have_taken_is_freed() {
+    let mut scene = Scene::<SlotsModel>::new();
+    let options = options(2).scheme(Scheme::Slots);
+    let (mut a, mut b) = (Slots::new(&options, 1), Slots::new(&options, 2));
+    a.ask(scene.now(), 2);
+    let taken = a.poll(scene.now()).unwrap();
+    scene.run(&taken);
+    a.answered(scene.now(), None);
+    assert!(scene.take(&mut b, 1).is_none());
+    scene.goes_on(30);
+    scene.settle(&mut a);
+    assert!(scene.take(&mut b, 2).is_some());
 }

@@ -268,9 +268,10 @@ impl World {
             Asked::Granted(ticket) => self.begin(node, ticket, permits, stays),
             Asked::Waits(ticket) => {
                 self.nodes[node].waits.insert(ticket, (permits, stays));
-                // Some do not wait for the answer.
-                if self.faults.messages > 0 && self.chance.percent(5) {
-                    self.nodes[node].waits.remove(&ticket);
+                self.go_on(node);
+                // Some do not wait for the answer, whose call is under way by now.
+                let is_gone = self.faults.messages > 0 && self.chance.percent(5);
+                if is_gone && self.nodes[node].waits.remove(&ticket).is_some() {
                     self.nodes[node].places.give_back(clock, ticket);
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tidegate::{Algorithm, Ask, Limit, Quota, Retry};
 use tidegate_redis::exact::{CheckFailed, Exact};
@@ -11,6 +11,9 @@ use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
 use super::store::Store;
+
+/// How long a test waits for what has to happen.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A Redis that answers when the test says so, and counts what it is asked.
 #[derive(Debug)]
@@ -45,18 +48,22 @@ impl Gated {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Until so many calls have begun in all.
-    async fn has_begun(&self, calls: usize) {
-        while self.begun.load(Ordering::SeqCst) < calls {
+    async fn reaches(count: &AtomicUsize, calls: usize) {
+        let deadline = Instant::now() + DEADLINE;
+        while count.load(Ordering::SeqCst) < calls {
+            assert!(Instant::now() < deadline, "no {calls} calls: {count:?}");
             yield_now().await;
         }
     }
 
+    /// Until so many calls have begun in all.
+    async fn has_begun(&self, calls: usize) {
+        Self::reaches(&self.begun, calls).await;
+    }
+
     /// Until so many calls were answered in all, and what follows from that has happened.
     async fn has_answered(&self, calls: usize) {
-        while self.calls() < calls {
-            yield_now().await;
-        }
+        Self::reaches(&self.calls, calls).await;
         for _ in 0..20 {
             yield_now().await;
         }
@@ -290,4 +297,82 @@ fn without_a_runtime_it_says_so() {
         panic!("it waits for nobody");
     };
     assert!(matches!(answer, Err(Unavailable::Server(_))));
+}
+
+#[test]
+fn who_is_over_a_limit_takes_nothing_from_the_others() {
+    block_on(async {
+        let redis = Gated::open();
+        let exact = Exact::new(redis.clone());
+        let per_user = limiter(&exact, "user", daily(1));
+        let in_all = limiter(&exact, "all", daily(100));
+        let list = [
+            (&in_all, Subject::from("everybody")),
+            (&per_user, Subject::from("alice")),
+        ];
+        assert!(exact.check_all(&list, 1).await.unwrap().is_allowed());
+        assert!(!exact.check_all(&list, 1).await.unwrap().is_allowed());
+        // Two calls each, and what everybody's limit granted the second time was given back.
+        redis.has_answered(5).await;
+        for _ in 0..1_000 {
+            let refused = exact.check_all(&list, 1).await.unwrap();
+            assert_eq!(
+                refused.told().map(|(place, said)| (place, said.limit)),
+                Some((1, 1))
+            );
+            assert_eq!(
+                refused.decisions().count(),
+                1,
+                "the other one was not asked"
+            );
+        }
+        assert_eq!(redis.calls(), 5);
+        assert_eq!(in_all.peek("everybody", 0).await.unwrap().remaining, 99);
+    });
+}
+
+/// Callers that give up at any moment, on two threads: what they were granted comes back, all of
+/// it and once.
+#[test]
+fn nothing_is_lost_or_given_back_twice_whenever_callers_give_up() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_time().build().unwrap();
+    runtime.block_on(async {
+        const LIMIT: u64 = 1_000_000;
+        let redis = Gated::open();
+        let limit = ExactLimiter::new(redis.clone(), "l", daily(LIMIT)).unwrap();
+        let mut used = 0;
+        for round in 0..200_u64 {
+            let callers: Vec<_> = (0..20)
+                .map(|caller| {
+                    let limit = limit.clone();
+                    let permits = 1 + (round + caller) % 3;
+                    tokio::spawn(async move {
+                        let decision = limit.check("alice", permits).await.unwrap();
+                        assert!(decision.is_allowed());
+                        permits
+                    })
+                })
+                .collect();
+            for (at, caller) in callers.into_iter().enumerate() {
+                if at % 2 == 0 {
+                    caller.abort();
+                }
+                // One that was ready when it was aborted has its answer, and keeps it.
+                used += caller.await.unwrap_or(0);
+            }
+        }
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let remaining = limit.peek("alice", 0).await.unwrap().remaining;
+            if remaining == LIMIT - used {
+                break;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{remaining} remain, and {used} are used"
+            );
+            yield_now().await;
+        }
+    });
 }

@@ -63,6 +63,11 @@ impl Store {
         }
     }
 
+    /// Begins anew.
+    pub(crate) fn forget_all(&self) {
+        let () = self.with(|redis| cmd("FLUSHALL").query(redis)).unwrap();
+    }
+
     /// What time it is, in microseconds since the epoch.
     pub(crate) fn set_time(&self, us: u64) {
         let parts = [("s", us / 1_000_000), ("us", us % 1_000_000)];

@@ -136,6 +136,12 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "last, gap0, gap1 = last, gap0 - back",
     ),
     (
+        "a full bucket makes room to mint",
+        "level = min(level + refill - withheld, full - holds * den - out)",
+        "if level < full - holds * den - out then
+           level = min(level + refill - withheld, full - holds * den - out) end",
+    ),
+    (
         "a clock set back is noted",
         "and back <= 0 then return",
         "then return",

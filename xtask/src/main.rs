@@ -9,6 +9,7 @@
 )]
 
 mod bench;
+mod faults;
 mod fuzz;
 mod metadata;
 mod mutants;
@@ -37,6 +38,7 @@ usage: cargo xtask <task>
   readme           run the README's code blocks
   fuzz [SECONDS] [TARGET]   run each fuzz target (60 s unless told otherwise; needs nightly)
   sim [--seeds N] [--from N]   leased limits of simulated clusters, N random runs (2,000)
+  faults           processes that share a limit, killed, stopped and cut off for longer; draws it
   mutants [ARGS]   change the engine in one place at a time, and see whether a test notices
   bench [ARGS]     rivals, floor and tidegate side by side";
 
@@ -62,6 +64,7 @@ fn run(args: &[&str]) -> Result<(), Failure> {
         ["readme"] => readme::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["sim", rest @ ..] => sim::run(rest),
+        ["faults"] => faults::run(),
         ["mutants", rest @ ..] => mutants::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         [] | ["help" | "-h" | "--help"] => {

@@ -7,3 +7,4 @@ mod golden;
 mod reload;
 mod running;
 mod sharing;
+mod sharing_faults;

@@ -267,6 +267,13 @@ impl Redis {
         let _ = self.child.0.wait();
     }
 
+    /// Stops the process without ending it (SIGSTOP), or lets it go on (SIGCONT).
+    pub(crate) fn signal(&self, signal: &str) {
+        let id = self.child.0.id().to_string();
+        let status = Command::new("kill").args([signal, &id]).status();
+        assert!(status.is_ok_and(|status| status.success()));
+    }
+
     pub(crate) fn start_again(&mut self) {
         self.child = Self::spawn(&self.folder, self.address);
         until_open(self.address);

@@ -12,6 +12,7 @@ mod endpoint_sentinel;
 mod endpoint_tls;
 mod events;
 mod exact;
+mod faults;
 mod leased;
 mod sentinels;
 mod server;

@@ -5,21 +5,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tidegate::{Algorithm, Limit, Quota, Timestamp};
-use tidegate_node::{Admission, Call, Node, Pending, Snapshot, Timer, Turn};
+use tidegate::{Algorithm, Limit, Quota};
+use tidegate_node::{Node, Turn};
 use tidegate_policy::{LimitRule, Override, Queue};
 
-use crate::request::{Sent, bucket, node, policy, rule, user};
-
-/// Nobody is ever told that it took too long.
-#[derive(Debug)]
-struct Patient;
-
-impl Timer for Patient {
-    fn sleep_until(&self, _at: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(std::future::pending())
-    }
-}
+use crate::request::{Patient, ask, bucket, node, policy, rule, user};
 
 fn places(max: u64) -> LimitRule {
     LimitRule {
@@ -29,22 +19,6 @@ fn places(max: u64) -> LimitRule {
         }),
         ..rule("places", Algorithm::Concurrency { max }, user())
     }
-}
-
-/// Asks about a request that came at the start.
-fn ask<'a>(node: &Node, at: &'a Snapshot, turn: Turn) -> Result<Admission<'a>, Pending> {
-    let request = Sent::by("a");
-    let limits: Vec<usize> = (0..at.limits().len()).collect();
-    let call = Call {
-        request: &request,
-        route: "",
-        limits: &limits,
-        permits: 1,
-        max_wait: None,
-        peek: false,
-        now: node.clock().now(),
-    };
-    at.decide_or_wait(&call, Timestamp::from_secs(1_000), turn)
 }
 
 type Wait<'a> = Pin<Box<dyn Future<Output = Turn> + 'a>>;

@@ -1,11 +1,13 @@
 //! Requests and policies, made by hand.
 
 use std::borrow::Cow;
+use std::future::Future;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tidegate::{Algorithm, Limit, ManualClock, OnChange, Quota, Timestamp};
-use tidegate_node::{Admission, Call, Node, Snapshot};
+use tidegate_node::{Admission, Call, Node, Pending, Snapshot, Timer, Turn};
 use tidegate_policy::{KeyPart, LimitRule, OnMissing, Policy, Request};
 
 /// A request of an address, with headers.
@@ -112,4 +114,30 @@ pub(crate) fn passed(node: &Node, request: &Sent, n: usize) -> usize {
     (0..n)
         .filter(|_| decide(node, &snapshot, request).is_allowed())
         .count()
+}
+
+/// Nobody is ever told that it took too long.
+#[derive(Debug)]
+pub(crate) struct Patient;
+
+impl Timer for Patient {
+    fn sleep_until(&self, _at: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Asks about a request that came at the start.
+pub(crate) fn ask<'a>(node: &Node, at: &'a Snapshot, turn: Turn) -> Result<Admission<'a>, Pending> {
+    let request = Sent::by("a");
+    let limits: Vec<usize> = (0..at.limits().len()).collect();
+    let call = Call {
+        request: &request,
+        route: "",
+        limits: &limits,
+        permits: 1,
+        max_wait: None,
+        peek: false,
+        now: node.clock().now(),
+    };
+    at.decide_or_wait(&call, Timestamp::from_secs(1_000), turn)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -13,10 +13,10 @@ use tidegate::{
     SharedAnswers, SharedAsk, SharedFuture, SharedLimit, SharedStore, SharedTaken, Sharing,
     Timestamp, Unavailable, check_all_with_receipts,
 };
-use tidegate_node::{Admission, Call, Node, Outcome, Pending, PolicyError, Snapshot, Timer, Turn};
+use tidegate_node::{Admission, Node, Outcome, Pending, PolicyError, Snapshot, Turn};
 use tidegate_policy::{LimitRule, OnUnavailable, RedisSettings, RedisTopology, SharedRule};
 
-use crate::request::{Sent, bucket, policy, rule, user};
+use crate::request::{Patient, ask, bucket, policy, rule, user};
 
 /// Keeps what nodes share in memory.
 #[derive(Debug)]
@@ -159,15 +159,6 @@ impl SharedStore for Kept {
     }
 }
 
-#[derive(Debug)]
-struct Patient;
-
-impl Timer for Patient {
-    fn sleep_until(&self, _at: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(std::future::pending())
-    }
-}
-
 fn shared(name: &str, algorithm: Algorithm, on_unavailable: OnUnavailable) -> LimitRule {
     let sharing = if algorithm.is_gate() {
         Sharing::Slots
@@ -186,21 +177,6 @@ fn shared(name: &str, algorithm: Algorithm, on_unavailable: OnUnavailable) -> Li
 fn node(store: &Arc<Store>, limits: Vec<LimitRule>) -> Arc<Node> {
     let clock = Arc::new(store.clock.clone());
     Node::with_store(policy(limits), clock, Arc::new(Kept(Arc::clone(store)))).unwrap()
-}
-
-fn ask<'a>(node: &Node, at: &'a Snapshot, turn: Turn) -> Result<Admission<'a>, Pending> {
-    let limits: Vec<usize> = (0..at.limits().len()).collect();
-    let request = Sent::by("a");
-    let call = Call {
-        request: &request,
-        route: "",
-        limits: &limits,
-        permits: 1,
-        max_wait: None,
-        peek: false,
-        now: node.clock().now(),
-    };
-    at.decide_or_wait(&call, Timestamp::from_secs(1_000), turn)
 }
 
 /// The store answers at once.

@@ -120,13 +120,8 @@ impl Places for DoubleWindow {
         if permits > self.limit {
             return Asked::Denied(Retry::Never);
         }
-        if self.attempts.is_waiting(now) {
-            return Asked::Unavailable;
-        }
-        match self.tickets.wait(permits) {
-            Some(ticket) => Asked::Waits(ticket),
-            None => Asked::Denied(Retry::OnRelease),
-        }
+        self.tickets
+            .wait_unless(self.attempts.is_waiting(now), permits)
     }
 
     fn give_back(&mut self, _now: Timestamp, ticket: u64) {

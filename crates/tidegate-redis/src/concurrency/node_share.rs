@@ -201,13 +201,8 @@ impl Places for NodeShare {
                 return Asked::Denied(Retry::OnRelease);
             }
         }
-        if self.attempts.is_waiting(now) {
-            return Asked::Unavailable;
-        }
-        match self.tickets.wait(permits) {
-            Some(ticket) => Asked::Waits(ticket),
-            None => Asked::Denied(Retry::OnRelease),
-        }
+        self.tickets
+            .wait_unless(self.attempts.is_waiting(now), permits)
     }
 
     fn give_back(&mut self, now: Timestamp, ticket: u64) {

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::Event;
+use tidegate::Retry;
+
+use super::{Asked, Event};
 
 /// How many may wait for an answer at a time; more are refused.
 pub(crate) const MAX_WAITING: usize = 65_536;
@@ -67,15 +69,18 @@ impl<T> Tickets<T> {
         self.waiting.is_empty()
     }
 
-    /// A place in line; `None` where that is full.
-    pub(crate) fn wait(&mut self, permits: u64) -> Option<u64> {
+    /// A place in line, unless Redis is not asked now, or the line is full.
+    pub(crate) fn wait_unless(&mut self, is_not_asked: bool, permits: u64) -> Asked {
+        if is_not_asked {
+            return Asked::Unavailable;
+        }
         if self.waiting.len() >= MAX_WAITING {
-            return None;
+            return Asked::Denied(Retry::OnRelease);
         }
         let ticket = self.number();
         self.waiting.push_back(Waiting { ticket, permits });
         self.wanted += permits;
-        Some(ticket)
+        Asked::Waits(ticket)
     }
 
     /// Holds permits under a new ticket, without an event.

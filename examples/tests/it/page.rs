@@ -100,6 +100,14 @@ impl Page {
         prose.collect()
     }
 
+    /// What is in the blocks with this tag.
+    pub(crate) fn blocks<'a>(&'a self, tag: &'a str) -> impl Iterator<Item = &'a str> {
+        self.pieces.iter().filter_map(move |piece| match piece {
+            Piece::Block(block) if block.tag == tag => Some(block.text.as_str()),
+            _ => None,
+        })
+    }
+
     /// The targets of `![text](target)`.
     pub(crate) fn pictures(&self) -> Vec<String> {
         let prose = self.prose();

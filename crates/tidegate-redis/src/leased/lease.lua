@@ -1,12 +1,14 @@
 -- A token bucket whose permits nodes take ahead of use, in one step.
 --
 -- KEYS[1]: a hash. Field `b`: level:last:gap0:gap1. One field per node:
---   hold:exp:demand:share:seen:heard:out:seq:ack:told
+--   hold:exp:demand:share:seen:heard:out:seq:ack:told:past
 --     hold, exp   permits it has not spent, at most; and when they end
 --     share       what part of the rate it may mint of its own while it does not reach us (ppm)
 --     seen        its last call here;  heard: the last one whose answer it is known to have got
 --     out         what was kept back for it and may be minted by now, or may still be
 --     seq, ack    its last call, and the last answer it knew then;  told: minted since, as told
+--     past        what was kept back and is out no more: unused, or minted before a call that was
+--                 answered late could tell of it
 -- ARGV: 1 node ('-': spend at once)  2 seq  3 ack  4 demand (permits/s)  5 held  6 returned
 --   7 want  8 minted since ack  9 share it counts on  10 leaves (1)  11 unit (of `-`)
 --   12 num 13 den (permits per tick)  14 full = burst*den  15 tick (us)
@@ -44,7 +46,7 @@ for i = 1, #raw, 2 do
     level, last, gap0, gap1 = v[1], v[2], v[3], v[4]
   else
     nodes[raw[i]] = { hold = v[1], exp = v[2], demand = v[3], share = v[4], seen = v[5],
-      heard = v[6], out = v[7], seq = v[8], ack = v[9], told = v[10] }
+      heard = v[6], out = v[7], seq = v[8], ack = v[9], told = v[10], past = v[11] }
   end
 end
 
@@ -103,7 +105,7 @@ else
   if me and seq <= me.seq then return { -1, 0, 0, 0, 0, me.seq, 0 } end
   if not me then
     me = { hold = 0, exp = 0, demand = 0, share = 0, seen = now - T, heard = now - T, out = 0,
-      seq = 0, ack = 0, told = 0 }
+      seq = 0, ack = 0, told = 0, past = 0 }
     nodes[id] = me
   end
   local before = me.seq
@@ -111,15 +113,23 @@ else
   -- What it minted, and what of its right it can no longer use. It mints on until it has our
   -- answer, so that is known only when it tells that it had the one before.
   local left = me.out - max(0, minted - (ack == me.ack and me.told or 0)) * den
-  if left < 0 then level, left = max(level + left, -full), 0 end
+  if left < 0 then
+    -- More than it could have minted since: so it did before, of what was kept back for that.
+    local known = min(-left, me.past)
+    me.past, level, left = me.past - known, max(level + left + known, -full), 0
+  end
+  local beyond = left
   left = min(left, part(num * T, me.share))
+  beyond = beyond - left
   local keep = left
   if leaves then keep = 0
   elseif ack == me.seq then
     local w = max(0, min(now, me.seen + M) - me.seen - G)
-    keep = min(left, part(num * w, me.share))
-    me.heard = me.seen
+    local right = part(num * w, me.share)
+    keep = min(left, right)
+    me.heard, me.past, beyond = me.seen, 0, min(beyond, right - keep)
   end
+  me.past = min(full, me.past + beyond)
   level, me.out = level + left - keep, keep
 
   -- What it has, as far as we still know of it.
@@ -167,7 +177,7 @@ for name in pairs(changed) do
   local n = nodes[name]
   fields[#fields + 1] = name
   fields[#fields + 1] = text(n.hold, n.exp, n.demand, n.share, n.seen, n.heard, n.out, n.seq,
-    n.ack, n.told)
+    n.ack, n.told, n.past)
 end
 redis.call('HSET', KEYS[1], unpack(fields))
 if #gone > 0 then redis.call('HDEL', KEYS[1], unpack(gone)) end

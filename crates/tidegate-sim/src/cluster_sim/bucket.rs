@@ -43,6 +43,8 @@ struct Member {
     seq: i128,
     ack: i128,
     told: i128,
+    /// Kept back, and out no more: unused, or minted and not told yet by a call that came late.
+    past: i128,
 }
 
 /// `ARGV` by name.
@@ -318,19 +320,26 @@ impl State {
         let minted = (args.minted - told).max(0) * args.den;
         let mut left = me.out - minted;
         if left < 0 {
-            self.level = (self.level + left).max(-args.full);
+            let known = me.past.min(-left);
+            me.past -= known;
+            self.level = (self.level + left + known).max(-args.full);
             left = 0;
         }
-        left = left.min(args.most_out(me.share));
+        let mut beyond = (left - args.most_out(me.share)).max(0);
+        left -= beyond;
         me.out = left;
         if args.leaves {
             me.out = 0;
         } else if args.ack == me.seq {
             let end = now.min(me.seen + args.membership);
             let again = (end - me.seen - args.silence).max(0);
-            me.out = left.min(part(args.refill(again), me.share));
+            let right = part(args.refill(again), me.share);
+            me.out = left.min(right);
             me.heard = me.seen;
+            me.past = 0;
+            beyond = beyond.min(right - me.out);
         }
+        me.past = (me.past + beyond).min(args.full);
         self.level += left - me.out;
     }
 

@@ -155,3 +155,27 @@ fn a_long_outage_and_a_long_standstill() {
     fleet.did_not_stampede(&fault);
     fleet.kept_its_limit();
 }
+
+/// What was under way when it stopped is answered when it goes on: as of then such a call tells
+/// that nothing has been minted yet, and what was must not be taken for a debt.
+// shows: C5
+#[test]
+fn calls_that_a_redis_answers_after_it_stood_still_put_nobody_in_debt() {
+    let redis = RedisServer::start();
+    let shared = Shared {
+        burst: Shared::LEASED.rate,
+        ..Shared::LEASED
+    };
+    let fleet = Fleet::start(shared, &redis.url());
+    let fault = Fault::of(
+        Duration::from_millis(2500),
+        || redis.signal("-STOP"),
+        || redis.signal("-CONT"),
+    );
+    let (from, to) = (fault.end, fault.end + 1_500_000);
+    wait_until(to + 100_000);
+    let (passed, allowed) = (fleet.passed(from, to), shared.rate * 3 / 2);
+    println!("{passed} of {allowed} passed in the time after");
+    assert!(passed * 100 >= allowed * 75, "{passed} of {allowed}");
+    fleet.kept_its_limit();
+}

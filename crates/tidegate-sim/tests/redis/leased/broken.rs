@@ -91,8 +91,18 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ),
     (
         "debt has an end",
-        "max(level + left, -full)",
-        "level + left",
+        "max(level + left + known, -full)",
+        "level + left + known",
+    ),
+    (
+        "what a late call did not tell was kept back all the same",
+        "min(-left, me.past)",
+        "0",
+    ),
+    (
+        "what was kept back and is known to be unused is gone",
+        "me.heard, me.past, beyond = me.seen, 0,",
+        "me.heard, beyond = me.seen,",
     ),
     (
         "a share goes down when its owner says so",

@@ -94,7 +94,9 @@ fn cannot_be_shared(file: &LimitFile, kind: AlgorithmName, store: StoreName) -> 
         // What is told of these holds for the moment only: there is no place ahead to be given.
         FixedWindow | SlidingWindow | SlidingLog => {
             let kind = kind.as_str();
-            Some(format!("nobody waits in line for a `{kind}` that nodes share"))
+            Some(format!(
+                "nobody waits in line for a `{kind}` that nodes share"
+            ))
         }
         _ => None,
     }

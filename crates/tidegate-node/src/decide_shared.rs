@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;
 
-use tidegate::{SharedAnswers, SharedAsk, SharedTaken, Timestamp};
+use tidegate::{Decision, SharedAnswers, SharedAsk, SharedTaken, Timestamp};
 
 use crate::admission::{Admission, Applied};
 use crate::call::Call;
@@ -93,10 +93,14 @@ impl Snapshot {
         // Given back on each way out but the last.
         let mut taken = Taken(taken.into_iter().collect());
         let mut theirs: Vec<Applied<'a>> = Vec::with_capacity(decisions.len());
+        // Where one refuses, others may not have been asked: that they allow says nothing.
+        let is_refused = (decisions.iter().flatten()).any(Decision::is_denied);
         for (shared, decision) in met.shared.drain(..).zip(decisions) {
             match decision {
                 Ok(decision) => {
-                    shared.shared.reached();
+                    if decision.is_denied() || !is_refused {
+                        shared.shared.reached();
+                    }
                     theirs.push(shared.met.applied(decision));
                 }
                 Err(why) => match shared.shared.instead(shared.at, call.now, &why) {

@@ -94,7 +94,8 @@ impl EnforcedLimit {
             counts: old.map(|old| Arc::clone(&old.counts)).unwrap_or_default(),
             shared: match (rule.shared, others) {
                 (Some(shared), Others::Store(store)) => {
-                    Some(Shared::new(rule, shared, Arc::clone(store)))
+                    let old = old.and_then(|old| old.shared.as_ref());
+                    Some(Shared::new(rule, shared, Arc::clone(store), old))
                 }
                 _ => None,
             },

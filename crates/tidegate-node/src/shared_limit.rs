@@ -47,7 +47,14 @@ pub(crate) enum Instead {
 }
 
 impl Shared {
-    pub(crate) fn new(rule: &LimitRule, shared: SharedRule, store: Arc<dyn SharedStore>) -> Self {
+    /// What `old` knew of whether it can be reached stays known: a reload gives no share anew the
+    /// time that one lasts.
+    pub(crate) fn new(
+        rule: &LimitRule,
+        shared: SharedRule,
+        store: Arc<dyn SharedStore>,
+        old: Option<&Self>,
+    ) -> Self {
         let limits: Vec<_> = limits_of(rule)
             .map(|limit| Arc::new(of(limit, shared)))
             .collect();
@@ -56,7 +63,7 @@ impl Shared {
             limits,
             rule: shared,
             max_keys: rule.max_keys,
-            since: AtomicU64::new(0),
+            since: AtomicU64::new(old.map_or(0, |old| old.since.load(Ordering::Relaxed))),
             share: ArcSwapOption::empty(),
         }
     }

@@ -5,13 +5,14 @@ const MAX_CHARS: usize = 60;
 
 /// `text` between backticks, cut where it is long, with what cannot be printed escaped.
 pub(crate) fn quote(text: &str) -> String {
+    let text = without_logins(text);
     let mut quoted = String::from("`");
     match text.char_indices().nth(MAX_CHARS) {
         Some((cut, _)) => {
             quoted.push_str(&printable(&text[..cut]));
             quoted.push('\u{2026}');
         }
-        None => quoted.push_str(&printable(text)),
+        None => quoted.push_str(&printable(&text)),
     }
     quoted.push('`');
     quoted
@@ -42,4 +43,53 @@ pub(crate) fn printable(text: &str) -> String {
         }
     }
     printable
+}
+
+/// `text` with as many stars in the place of who logs in by a URL in it: what is said of a policy
+/// is logged and sent around, and no password should be. Rather too much is hidden than too little.
+pub(crate) fn without_logins(text: &str) -> String {
+    let mut hidden = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, url) = rest.split_at(at + "://".len());
+        let end = url.find(['"', '\'']).unwrap_or(url.len());
+        let login = match url[..end].rfind('@') {
+            Some(login) => login,
+            // Nothing but a password begins like this, or the `@` may have been cut off.
+            None if url.starts_with(':') || url[..end].ends_with('\u{2026}') => end,
+            None => 0,
+        };
+        hidden.push_str(before);
+        // Of the same length in bytes, for what is marked by them.
+        hidden.extend(std::iter::repeat_n('*', login));
+        rest = &url[login..];
+    }
+    hidden + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{quote, without_logins};
+
+    #[test]
+    fn no_password_of_a_url_is_quoted() {
+        for (text, shown) in [
+            (
+                "[\"redis://:p@ss@a:1\", 'rediss://u:p\u{e9}@b']  # me@home",
+                "[\"redis://*****@a:1\", 'rediss://*****@b']  # me@home",
+            ),
+            // It is not known where this one ends.
+            ("redis://:pass@a, x: b@c", "redis://*************@c"),
+            ("redis://:pass", "redis://*****"),
+            ("redis://a:1/0", "redis://a:1/0"),
+            ("redis://a:1\u{2026}", "redis://******"),
+        ] {
+            let (is, shown) = (without_logins(text), shown.to_owned());
+            assert!(is.starts_with(&shown), "{is}");
+            assert_eq!(is.len(), text.len());
+        }
+        assert_eq!(quote("redis://:secret@a"), "`redis://*******@a`");
+        let long = quote(&format!("redis://:{}@a", "p".repeat(200)));
+        assert!(!long.contains("pp"), "{long}");
+    }
 }

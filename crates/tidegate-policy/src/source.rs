@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::quote::without_logins;
+
 /// A stretch of a source, in bytes. Four bytes each: sources are at most
 /// [`MAX_FILE_BYTES`](crate::MAX_FILE_BYTES) long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -121,6 +123,7 @@ impl<'a> Source<'a> {
         if right.is_some() {
             text.push('\u{2026}');
         }
+        let text = without_logins(&text);
         let is_cut = left.is_some();
         Excerpt {
             line: index + 1,

@@ -323,6 +323,39 @@ fn what_holds_while_the_others_cannot_be_reached_is_the_limits_to_say() {
     }
 }
 
+// shows: C5
+#[test]
+fn a_reload_gives_a_share_no_more_time() {
+    let store = Store::new();
+    let share = OnUnavailable::LocalShare { then_open: false };
+    let limits = vec![shared("all", ten(), share)];
+    let node = node(&store, limits.clone());
+    store.is_down.store(true, Ordering::Relaxed);
+    assert_eq!(passed(&node, 20), 5);
+    node.reload(policy(limits)).unwrap();
+    let since = node.snapshot().limits()[0].unavailable_since();
+    assert_eq!(since, Some(Timestamp::from_secs(1_000)));
+    store.clock.advance(Duration::from_secs(10));
+    assert_eq!(passed(&node, 20), 0);
+}
+
+#[test]
+fn who_was_not_asked_for_anothers_refusal_is_not_reached_by_it() {
+    let store = Store::new();
+    let share = OnUnavailable::LocalShare { then_open: false };
+    let none = bucket(Quota::per_hour(0));
+    let limits = vec![shared("all", ten(), share), shared("none", none, share)];
+    let node = node(&store, limits);
+    store.is_down.store(true, Ordering::Relaxed);
+    assert_eq!(passed(&node, 1), 0);
+    store.is_down.store(false, Ordering::Relaxed);
+    assert_eq!(passed(&node, 1), 0);
+    let snapshot = node.snapshot();
+    let since = |at: usize| snapshot.limits()[at].unavailable_since();
+    assert_eq!(since(0), Some(Timestamp::from_secs(1_000)));
+    assert_eq!(since(1), None, "its own answer");
+}
+
 #[test]
 fn a_share_follows_the_number_of_nodes_and_is_nothing_where_there_are_too_many() {
     let store = Store::new();

@@ -86,10 +86,20 @@ fn cannot_be_shared(file: &LimitFile, kind: AlgorithmName, store: StoreName) -> 
             "`{kind}`, as it is here, cannot be `store: {store}`"
         ));
     }
-    if is_leased && file.on_limit.is_written() {
-        return Some("nobody waits in line for a lease".to_owned());
+    if !file.on_limit.is_written() {
+        return None;
     }
-    None
+    match kind {
+        _ if is_leased => Some("nobody waits in line for a lease".to_owned()),
+        // What is told of these holds for the moment only: there is no place ahead to be given.
+        FixedWindow | SlidingWindow | SlidingLog => {
+            let kind = kind.as_str();
+            Some(format!(
+                "nobody waits in line for a `{kind}` that nodes share"
+            ))
+        }
+        _ => None,
+    }
 }
 
 fn of_rate(file: &LimitFile, store: StoreName, report: &Report<'_>) -> Option<Sharing> {

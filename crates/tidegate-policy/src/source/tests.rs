@@ -43,3 +43,14 @@ fn a_place_is_found_by_line_and_column() {
     assert_eq!(source.span_at(0, 0), Span::new(0..1));
     assert_eq!(source.span_at(u64::MAX, u64::MAX), Span::new(8..8));
 }
+
+#[test]
+fn an_excerpt_has_no_password_of_a_url_in_it() {
+    let long = format!("url: redis://:{}@a", "p".repeat(200));
+    let (_, _, shown, marked) = excerpt(&long, 5..long.len());
+    assert!(!shown.contains("pp"), "{shown}");
+    assert!(!marked.contains("pp"), "{marked}");
+    // What is marked stays where it is.
+    let (_, column, _, marked) = excerpt("url: redis://:pass@a, tls: true", 22..25);
+    assert_eq!((column, marked.as_str()), (23, "tls"));
+}

@@ -65,17 +65,18 @@ struct Guarded {
     lines: Vec<Arc<Line>>,
     /// `None` while calls are let through.
     down: Option<(Timestamp, String)>,
+    /// Whether the world knows that it is down.
+    is_told: bool,
 }
 
 impl Guarded {
-    /// Notes a reason. It is an event only if it is the first.
+    /// Notes a reason. It is an event only if it is the first: also of one that has never been up,
+    /// or nobody would hear of a wrong password.
     fn goes_down(&mut self, now: Timestamp, why: String) -> Option<Event> {
-        if let Some((_, latest)) = &mut self.down {
-            *latest = why;
-            return None;
-        }
-        self.down = Some((now, why.clone()));
-        Some(Event::Down { why })
+        let since = self.down.as_ref().map_or(now, |(since, _)| *since);
+        self.down = Some((since, why.clone()));
+        let is_first = !std::mem::replace(&mut self.is_told, true);
+        is_first.then_some(Event::Down { why })
     }
 }
 
@@ -95,6 +96,7 @@ impl Server {
                 breaker: Breaker::new(),
                 lines: Vec::new(),
                 down: Some((shared.now(), "not connected yet".to_owned())),
+                is_told: false,
             }),
             turn: AtomicUsize::new(0),
             places: Semaphore::new(shared.config.max_in_flight),
@@ -223,6 +225,7 @@ impl Inner {
             }
             guarded.goes_down(self.shared.now(), why())
         } else if guarded.breaker.phase() == Phase::Closed {
+            guarded.is_told = false;
             let since = guarded.down.take().map(|(since, _)| since);
             since.map(|since| Event::Up {
                 after: self.shared.now().since(since),

@@ -62,6 +62,22 @@ async fn a_server_without_memory_is_down_once() {
 }
 
 #[tokio::test]
+async fn a_server_that_has_never_been_up_is_down_once() {
+    let server = RedisServer::start();
+    server.command(&["CONFIG", "SET", "requirepass", "right"]);
+    let endpoint = EndpointConfig::single(&server.url()).unwrap();
+    let endpoint = Endpoint::start(endpoint, &[&COUNT]).unwrap();
+    until(&endpoint, |endpoint| {
+        endpoint.health().counts.failed_connects >= 3
+    })
+    .await;
+    let events = events::caught();
+    assert_eq!(events.len(), 1, "{events:#?}");
+    assert!(events[0].contains("Redis is not asked"), "{events:#?}");
+    assert!(events[0].contains("configure one"), "{events:#?}");
+}
+
+#[tokio::test]
 async fn a_replica_is_not_asked_again() {
     let server = RedisServer::start();
     let endpoint = endpoint_of(&server).await;

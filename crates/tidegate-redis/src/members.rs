@@ -63,6 +63,16 @@ impl Members {
         }
     }
 
+    /// Says goodbye, and waits until that is heard: for whoever ends the runtime then.
+    pub(crate) async fn leave(&self) {
+        self.says_so.abort();
+        // If this is lost, the others count it for some seconds more.
+        let _ = self
+            .scripts
+            .call(call(self.id, Duration::ZERO), BUDGET)
+            .await;
+    }
+
     /// How many there were when Redis last answered: this one at least.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)

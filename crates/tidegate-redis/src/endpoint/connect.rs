@@ -30,10 +30,6 @@ pub(super) async fn for_calls(
         setup.must("SELECT", &[database.as_bytes()]);
     }
     setup.may("PING", &[]);
-    // Only what is loaded so stays: from 7.4 on, Redis forgets scripts that EVAL brought.
-    for text in shared.texts.all() {
-        setup.may("SCRIPT", &[b"LOAD", text.script.text.as_bytes()]);
-    }
     let line = dial(
         shared,
         address,
@@ -42,6 +38,13 @@ pub(super) async fn for_calls(
         ended,
     )
     .await?;
+    setup.run(&line).await?;
+    // Not before: of somebody unknown Redis takes 16 KiB at most, and hangs up with its reason
+    // unread. Only what is loaded so stays: from 7.4 on, it forgets scripts that EVAL brought.
+    let mut setup = Setup::empty();
+    for text in shared.texts.all() {
+        setup.may("SCRIPT", &[b"LOAD", text.script.text.as_bytes()]);
+    }
     setup.run(&line).await?;
     Ok(line)
 }
@@ -134,11 +137,15 @@ struct Setup {
 }
 
 impl Setup {
-    fn new(login: &Login) -> Self {
-        let mut setup = Self {
+    fn empty() -> Self {
+        Self {
             commands: Pipeline::new(),
             needed: Vec::new(),
-        };
+        }
+    }
+
+    fn new(login: &Login) -> Self {
+        let mut setup = Self::empty();
         match (&login.user, &login.password) {
             (Some(user), Some(password)) => {
                 setup.must("AUTH", &[user.as_bytes(), password.as_bytes()]);

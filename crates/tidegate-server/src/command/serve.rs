@@ -194,6 +194,7 @@ async fn serve(
 ) -> Result<(), CommandError> {
     let (stop, stopped) = watch::channel(false);
     let counters = gateway.as_ref().map(Bound::counters);
+    let store = redis.as_ref().map(|redis| redis.store.clone());
     let admin = async {
         let Some(listener) = admin else { return Ok(()) };
         let admin = Admin::new(Arc::clone(&node), counters, redis);
@@ -212,6 +213,10 @@ async fn serve(
     };
     let failed = |error| CommandError::io("serving ended", error);
     let (signals, gateway, admin) = tokio::join!(signals, gateway, admin);
+    if let Some(store) = store {
+        // Nothing that is begun when this is dropped would come to pass: the runtime ends.
+        store.leave().await;
+    }
     signals.and(gateway).and(admin).map_err(failed)
 }
 

@@ -1,5 +1,7 @@
 //! Several processes that share limits through one Redis.
 
+use std::io::{Read, Write};
+
 use crate::running::{Folder, Redis, Serve, get, passed, status};
 
 fn policy(redis: &Redis, limit: &str) -> String {
@@ -170,4 +172,20 @@ fn a_place_that_is_held_at_one_node_is_taken_at_the_other() {
             std::thread::park_timeout(std::time::Duration::from_millis(20));
         }
     }
+}
+
+#[test]
+fn a_node_that_stops_is_no_longer_one_of_the_nodes() {
+    let redis = Redis::start();
+    let folder = Folder::new();
+    let file = folder.write("policy.yaml", &policy(&redis, "rate: 20/h, store: exact"));
+    let [stays, stops] = [Serve::start(&file), Serve::start(&file)];
+    until(&stays, "tidegate_nodes", 2.0);
+    assert!(stops.stop());
+    // At once, and not only when it has not been heard of for a while.
+    let mut asked = std::net::TcpStream::connect(redis.address).unwrap();
+    asked.write_all(b"ZCARD tg:{nodes}\r\n").unwrap();
+    let mut answer = [0; 4];
+    asked.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b":1\r\n");
 }

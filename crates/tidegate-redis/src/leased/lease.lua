@@ -129,7 +129,7 @@ else
     keep = min(left, right)
     me.heard, me.past, beyond = me.seen, 0, min(beyond, right - keep)
   end
-  me.past = min(full, me.past + beyond)
+  me.past = min(num * M, me.past + beyond)
   level, me.out = level + left - keep, keep
 
   -- What it has, as far as we still know of it.

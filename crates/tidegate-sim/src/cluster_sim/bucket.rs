@@ -339,7 +339,8 @@ impl State {
             me.past = 0;
             beyond = beyond.min(right - me.out);
         }
-        me.past = (me.past + beyond).min(args.full);
+        let most = args.refill(args.membership);
+        me.past = (me.past + beyond).min(most);
         self.level += left - me.out;
     }
 

@@ -163,7 +163,7 @@ fn a_long_outage_and_a_long_standstill() {
 fn calls_that_a_redis_answers_after_it_stood_still_put_nobody_in_debt() {
     let redis = RedisServer::start();
     let shared = Shared {
-        burst: Shared::LEASED.rate,
+        burst: Shared::LEASED.rate / 2,
         ..Shared::LEASED
     };
     let fleet = Fleet::start(shared, &redis.url());

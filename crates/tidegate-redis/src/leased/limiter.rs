@@ -182,27 +182,34 @@ impl LeasedLimiter {
     }
 
     /// The same; where Redis has not answered for this key yet, after the first answer, for which
-    /// it waits at most 15 ms.
+    /// it waits at most 15 ms. A key that is just being given back is waited for as long, too.
     ///
     /// # Cancel safety
     /// Dropping the future takes nothing: permits are taken at its end.
     pub async fn check_async(&self, key: &str, permits: u64) -> Decision {
         let shared = &self.shared;
-        let now = shared.clock.now();
-        let entry = shared.table.entry(key, now);
-        let answered = entry.answered.notified();
-        tokio::pin!(answered);
-        // Before the check: an answer that comes right after it is noticed.
-        answered.as_mut().enable();
-        let was_new = entry.node.is_new();
-        let decision = shared.check(&entry, now, permits);
-        if decision.is_allowed() || !was_new {
-            return decision;
+        // One that is given back is another soon after that, which is new.
+        for _ in 0..3 {
+            let now = shared.clock.now();
+            let entry = shared.table.entry(key, now);
+            let answered = entry.answered.notified();
+            tokio::pin!(answered);
+            // Before the check: an answer that comes right after it is noticed.
+            answered.as_mut().enable();
+            let is_to_come = entry.node.is_new() || entry.node.is_leaving();
+            let decision = shared.check(&entry, now, permits);
+            if decision.is_allowed() || !is_to_come {
+                return decision;
+            }
+            if tokio::time::timeout(LEASE_BUDGET, answered).await.is_err() {
+                return decision;
+            }
+            if entry.node.has_left() {
+                // The driver puts the other in its place.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
         }
-        match tokio::time::timeout(LEASE_BUDGET, answered).await {
-            Ok(()) => self.check(key, permits),
-            Err(_) => decision,
-        }
+        self.check(key, permits)
     }
 
     /// Puts back permits of an allowed check that were not used. If this node has told Redis

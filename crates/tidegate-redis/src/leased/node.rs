@@ -184,6 +184,12 @@ impl LeaseNode {
         self.lock().is_new()
     }
 
+    /// Whether it is giving up the key, or has: it has nothing, and Redis is not away.
+    pub fn is_leaving(&self) -> bool {
+        // Otherwise the deadline is 0 only before the first answer.
+        self.deadline.load(Ordering::Acquire) == 0 && !self.is_new()
+    }
+
     /// How many permits were asked for since this was last called, as of the last refresh.
     pub(super) fn take_asked(&self) -> u64 {
         self.asked.swap(0, Ordering::Relaxed)

@@ -201,6 +201,43 @@ fn surplus_goes_back_and_an_idle_key_leaves() {
     assert_eq!(cluster.pass(10), 0);
 }
 
+/// Who asks meanwhile waits for the next lease: it is not refused, nor told that Redis is away.
+#[test]
+fn a_key_that_is_just_being_given_back_is_not_one_whose_redis_is_away() {
+    let mut cluster = Cluster::wanted();
+    assert!(!cluster.node.is_leaving(), "Redis has not answered yet");
+    cluster.refresh(600, 1_000_000);
+    assert!(!cluster.node.is_leaving());
+    let request = loop {
+        let request = cluster.after(25).refresh_now().unwrap();
+        if request.leaves {
+            break request;
+        }
+        let (kept, before) = (request.held, request.seq - 1);
+        let reply = LeaseReply {
+            kept,
+            before,
+            share: 1_000_000,
+            ..REPLY
+        };
+        cluster.answer(&request, reply);
+    };
+    assert!(cluster.node.is_leaving() && !cluster.node.has_left());
+    cluster.answer(&request, REPLY);
+    assert!(cluster.node.is_leaving() && cluster.node.has_left());
+
+    let mut cluster = Cluster::wanted();
+    cluster.refresh(100, 0);
+    for _ in 0..60 {
+        let now = cluster.after(25).now;
+        if let Some(request) = cluster.refresh_now() {
+            cluster.node.failed(&request, now, u64::MAX / 2);
+        }
+        assert!(cluster.pass(1) <= 1);
+    }
+    assert!(!cluster.node.is_leaving(), "Redis is away");
+}
+
 #[test]
 fn what_redis_does_not_count_is_gone() {
     let mut cluster = Cluster::wanted();

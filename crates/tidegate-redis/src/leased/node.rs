@@ -9,6 +9,7 @@
 
 mod books;
 mod mint;
+mod state;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,7 @@ use std::time::Duration;
 use tidegate::{Decision, Retry, Timestamp, Verdict};
 
 use self::books::{Books, Flight};
+pub use self::state::LeaseState;
 use super::terms::{LeaseTerms, surely_within};
 use super::wire::{LeaseReply, LeaseRequest, NodeId};
 
@@ -64,17 +66,6 @@ pub struct Checked {
     pub decision: Decision,
     /// Whether [`LeaseNode::refresh`] should be called now.
     pub is_due: bool,
-}
-
-/// What a key lives on at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeaseState {
-    /// On permits that Redis has lent.
-    Leased,
-    /// On its share of the rate: Redis has not answered for a while.
-    Minting,
-    /// On nothing: no lease yet, or it ended and there is no right to mint (any more).
-    Closed,
 }
 
 impl LeaseNode {
@@ -171,60 +162,6 @@ impl LeaseNode {
     /// When [`refresh`](Self::refresh) should be called if no check asks for it before.
     pub fn next_refresh(&self) -> Timestamp {
         Timestamp::from_nanos(self.next.load(Ordering::Relaxed))
-    }
-
-    /// Whether this node has given up the key: it never has anything again, and whoever asks for
-    /// the key needs a new one, with another [`NodeId`].
-    pub fn has_left(&self) -> bool {
-        self.lock().has_left
-    }
-
-    /// Whether Redis has never answered it.
-    pub fn is_new(&self) -> bool {
-        self.lock().is_new()
-    }
-
-    /// Whether it is giving up the key, or has: it has nothing, and Redis is not away.
-    pub fn is_leaving(&self) -> bool {
-        // Otherwise the deadline is 0 only before the first answer.
-        self.deadline.load(Ordering::Acquire) == 0 && !self.is_new()
-    }
-
-    /// How many permits were asked for since this was last called, as of the last refresh.
-    pub(super) fn take_asked(&self) -> u64 {
-        self.asked.swap(0, Ordering::Relaxed)
-    }
-
-    /// Whether somebody was refused since the last refresh.
-    pub fn is_wanted(&self) -> bool {
-        self.refused.load(Ordering::Relaxed) > 0
-    }
-
-    /// What the key lives on.
-    pub fn state(&self, now: Timestamp) -> LeaseState {
-        if now.as_nanos() < self.deadline.load(Ordering::Acquire) {
-            return LeaseState::Leased;
-        }
-        if self.lock().may_mint(&self.terms, now) {
-            LeaseState::Minting
-        } else {
-            LeaseState::Closed
-        }
-    }
-
-    /// How many nodes ask for permits of this key, by the last answer; 0 before the first.
-    pub fn nodes(&self) -> u64 {
-        self.lock().nodes
-    }
-
-    /// What is asked of this node, permits per second, as of the last refresh.
-    pub fn demand(&self) -> u64 {
-        self.lock().demand
-    }
-
-    /// How many permits this node has minted in all.
-    pub fn minted(&self) -> u64 {
-        self.lock().minted
     }
 
     /// The call to make now, of which [`answered`](Self::answered) or [`failed`](Self::failed)

@@ -69,7 +69,7 @@ where
     Tat<W>: State,
 {
     fn new(meter: TokenBucket<W>, lease: u64) -> Self {
-        let clock = ManualClock::new(Timestamp::from_secs(1_000));
+        let clock = ManualClock::new(Timestamp::from_secs(1_800_000_000));
         Self {
             exact: meter.fresh(clock.now()),
             striped: StripedKey::with_leases(meter, STRIPES, lease, clock.clone()),
@@ -215,7 +215,7 @@ proptest! {
             1..120,
         ),
     ) {
-        let clock = ManualClock::new(Timestamp::from_secs(1_000));
+        let clock = ManualClock::new(Timestamp::from_secs(1_800_000_000));
         // All of these divide a second.
         let rate = 1 << rate;
         let interval = 1_000_000_000 / rate;

@@ -117,7 +117,7 @@ impl<'a> Admission<'a> {
 pub struct Hold {
     pub(crate) taken: SmallVec<[(Enforcer, Receipt); 2]>,
     /// What was taken of limits that nodes share.
-    pub(crate) others: Vec<Box<dyn SharedTaken>>,
+    others: Vec<Box<dyn SharedTaken>>,
     has_gone_ahead: bool,
     pub(crate) clock: Option<Arc<dyn Clock>>,
 }
@@ -137,6 +137,15 @@ impl Hold {
         self.taken.retain(|(enforcer, _)| enforcer.is_gate());
         self.others.retain(|taken| taken.has_places());
         self.has_gone_ahead = true;
+    }
+
+    /// Holds what was taken of limits that nodes share, too: of a request that has gone ahead
+    /// only places.
+    pub(crate) fn add_others(&mut self, others: Vec<Box<dyn SharedTaken>>) {
+        self.others.extend(others);
+        if self.has_gone_ahead {
+            self.go_ahead();
+        }
     }
 
     /// Whether nothing would be given back.

@@ -120,12 +120,7 @@ impl Snapshot {
         let mut admission = self.decide_here(met, call, came, turn, theirs)?;
         if admission.is_allowed() {
             count_shadow(met, &mut answered, &mut taken, &mut admission);
-            admission.hold.others = mem::take(&mut taken.0);
-            if admission.delay().is_zero() {
-                admission.hold.go_ahead();
-            } else {
-                admission.hold.clock = Some(Arc::clone(self.clock()));
-            }
+            admission.hold.add_others(mem::take(&mut taken.0));
         }
         Ok(admission)
     }

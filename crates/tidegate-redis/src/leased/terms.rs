@@ -31,25 +31,17 @@ const TICKS_MICROS: [u64; 4] = [1, 10, 100, 1000];
 const DRIFT: u64 = 1000;
 
 /// What Redis does about a node that has fallen silent, which may have crashed or may be cut off
-/// and minting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scheme {
-    /// It keeps back what the node may mint. Nothing is ever admitted beyond the burst and the
-    /// rate, and a crashed node's share is not used for 3 seconds.
-    #[default]
-    Strict,
-    /// It keeps that back only where all nodes fell silent at once, as when Redis was away. While
-    /// some are cut off and others are not, each that is cut off admits its share of the rate on
-    /// top, for at most 10 seconds; a crashed node's share is used again at once.
-    Optimistic,
-}
+/// and minting. `Strict`: it keeps back what the node may mint, so that nothing is ever admitted
+/// beyond the burst and the rate, and a crashed node's share is not used for 3 seconds.
+/// `Optimistic`: it keeps that back only where all nodes fell silent at once, as when Redis was
+/// away; while some are cut off and others are not, each that is cut off admits its share of the
+/// rate on top, for at most 10 seconds, and a crashed node's share is used again at once.
+pub use tidegate::LeaseScheme as Scheme;
 
-impl Scheme {
-    const fn membership(self) -> Duration {
-        match self {
-            Self::Strict => MEMBERSHIP_STRICT,
-            Self::Optimistic => MEMBERSHIP_OPTIMISTIC,
-        }
+const fn membership(scheme: Scheme) -> Duration {
+    match scheme {
+        Scheme::Strict => MEMBERSHIP_STRICT,
+        Scheme::Optimistic => MEMBERSHIP_OPTIMISTIC,
     }
 }
 
@@ -94,7 +86,7 @@ impl LeaseTerms {
             );
             let divisor = gcd(num, den);
             let (num, den) = (num / divisor, den / divisor);
-            let membership = scheme.membership().as_nanos() / tick_nanos;
+            let membership = membership(scheme).as_nanos() / tick_nanos;
             if u128::from(burst) * den < LARGEST_LEVEL && num * membership < LARGEST_LEVEL {
                 return Ok(Self {
                     scheme,
@@ -170,7 +162,7 @@ impl LeaseTerms {
     }
 
     pub(super) const fn membership_ticks(&self) -> u64 {
-        self.ticks(self.scheme.membership())
+        self.ticks(membership(self.scheme))
     }
 
     pub(super) const fn grace_ticks(&self) -> u64 {

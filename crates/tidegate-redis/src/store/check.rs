@@ -64,7 +64,10 @@ impl Inner {
                 break;
             }
             let ask = &asks[at];
-            match limiter.try_acquire(&key_of(ask), ask.ask.permits()).await {
+            match limiter
+                .try_acquire(subject(ask).as_str().as_bytes(), ask.ask.permits())
+                .await
+            {
                 Ok((decision, permit)) => {
                     taken.places.extend(permit);
                     answers.say(at, Ok(decision));
@@ -213,7 +216,9 @@ fn no_answer() -> NotReached {
 
 /// Places can be looked at by taking them only.
 async fn peek_places(limiter: &SharedConcurrency, ask: &SharedAsk) -> Said {
-    let taken = limiter.try_acquire(&key_of(ask), ask.ask.permits()).await;
+    let taken = limiter
+        .try_acquire(subject(ask).as_str().as_bytes(), ask.ask.permits())
+        .await;
     let (decision, permit) = taken.map_err(|why| NotReached(why.to_string()))?;
     drop(permit);
     Ok(decision)
@@ -222,10 +227,6 @@ async fn peek_places(limiter: &SharedConcurrency, ask: &SharedAsk) -> Said {
 /// The key parts are told apart already.
 fn subject(ask: &SharedAsk) -> Subject {
     Subject::new([&ask.key])
-}
-
-fn key_of(ask: &SharedAsk) -> Vec<u8> {
-    subject(ask).as_str().as_bytes().to_vec()
 }
 
 fn why_of(error: &CheckFailed) -> String {

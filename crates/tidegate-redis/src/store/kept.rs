@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tidegate::{Algorithm, LeaseScheme, Limit, SharedLimit, Sharing};
+use tidegate::{Algorithm, Limit, SharedLimit, Sharing};
 use tokio::runtime::Handle;
 
 use crate::call::Scripts;
@@ -114,14 +114,10 @@ enum How {
 }
 
 fn how(limit: &SharedLimit) -> How {
-    let scheme = |scheme| match scheme {
-        LeaseScheme::Strict => Scheme::Strict,
-        LeaseScheme::Optimistic => Scheme::Optimistic,
-    };
     match limit.sharing {
-        Sharing::Leased(lease) => How::Leased(scheme(lease)),
+        Sharing::Leased(lease) => How::Leased(lease),
         // A burst that is too small to be lent out is not.
-        Sharing::Auto(lease) if terms(limit, scheme(lease)).is_ok() => How::Auto(scheme(lease)),
+        Sharing::Auto(lease) if terms(limit, lease).is_ok() => How::Auto(lease),
         Sharing::NodeShare => How::Places(concurrency::Scheme::NodeShare),
         Sharing::Slots => How::Places(concurrency::Scheme::Slots),
         Sharing::DoubleWindow => How::Places(concurrency::Scheme::DoubleWindow),

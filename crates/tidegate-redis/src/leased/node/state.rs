@@ -19,7 +19,7 @@ pub enum LeaseState {
 
 impl LeaseNode {
     /// Whether this node has given up the key: it never has anything again, and whoever asks for
-    /// the key needs a new one, with another [`NodeId`].
+    /// the key needs a new one, with another `NodeId`.
     pub fn has_left(&self) -> bool {
         self.lock().has_left
     }

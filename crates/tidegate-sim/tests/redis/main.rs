@@ -1,6 +1,7 @@
 //! What tidegate keeps in Redis, against real servers.
 #![expect(clippy::unwrap_used, reason = "tests, and what they share")]
 
+mod certificates;
 mod cluster;
 mod concurrency;
 mod conformance;

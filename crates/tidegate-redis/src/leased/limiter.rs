@@ -181,8 +181,9 @@ impl LeasedLimiter {
         decision.unwrap_or_else(|| check(&shared.table.entry(key, now)))
     }
 
-    /// The same; where Redis has not answered for this key yet, after the first answer, for which
-    /// it waits at most 15 ms. A key that is just being given back is waited for as long, too.
+    /// The same; where an answer of Redis is under way that probably brings permits, after that,
+    /// for which it waits at most 15 ms: the first one for this key, one that is asked for while
+    /// the bucket has plenty, and where the key is just being given back.
     ///
     /// # Cancel safety
     /// Dropping the future takes nothing: permits are taken at its end.
@@ -196,9 +197,9 @@ impl LeasedLimiter {
             tokio::pin!(answered);
             // Before the check: an answer that comes right after it is noticed.
             answered.as_mut().enable();
-            let is_to_come = entry.node.is_new() || entry.node.is_leaving();
+            let is_to_come = entry.node.has_more_to_come(now);
             let decision = shared.check(&entry, now, permits);
-            if decision.is_allowed() || !is_to_come {
+            if decision.is_allowed() || !(is_to_come || entry.node.has_more_to_come(now)) {
                 return decision;
             }
             if tokio::time::timeout(LEASE_BUDGET, answered).await.is_err() {

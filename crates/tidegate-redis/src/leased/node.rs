@@ -44,6 +44,8 @@ pub struct LeaseNode {
     low: AtomicU64,
     /// ... from here on, nanoseconds.
     early: AtomicU64,
+    /// ... and with none from here on, nanoseconds.
+    hurry: AtomicU64,
     /// When the next refresh is due, nanoseconds.
     next: AtomicU64,
     /// Whether a call is on its way.
@@ -78,6 +80,7 @@ impl LeaseNode {
             deadline: AtomicU64::new(0),
             low: AtomicU64::new(0),
             early: AtomicU64::new(NEVER),
+            hurry: AtomicU64::new(NEVER),
             next: AtomicU64::new(now.as_nanos()),
             is_asking: AtomicBool::new(false),
             is_down: AtomicBool::new(false),
@@ -127,8 +130,8 @@ impl LeaseNode {
             };
         }
         let next = self.next.load(Ordering::Relaxed);
-        let early = self.early.load(Ordering::Relaxed);
-        let is_due = nanos >= next.min(early) && !self.is_asking.load(Ordering::Relaxed);
+        let hurry = self.hurry.load(Ordering::Relaxed);
+        let is_due = nanos >= next.min(hurry) && !self.is_asking.load(Ordering::Relaxed);
         if self.is_down.load(Ordering::Acquire)
             && let Some(rest) = self.lock().mint(&self.terms, now, permits)
         {
@@ -209,6 +212,7 @@ impl LeaseNode {
         let (held, returned) = self.give_up_surplus(target);
         books.spent_until(held + returned);
         books.given = held;
+        books.hurry(&self.terms, now);
         let request = books.depart(self.id, &self.terms, now, leaves);
         self.is_asking.store(true, Ordering::Relaxed);
         let expected = now.after(self.terms.refresh()).as_nanos();
@@ -250,8 +254,15 @@ impl LeaseNode {
         self.is_down.store(false, Ordering::Release);
 
         let refresh = nanos(self.terms.refresh());
+        // Where Redis had all that was wanted there is more, for whoever comes unexpected.
         let is_full = reply.granted >= call.want;
         let early = if is_full { sent + refresh / 4 } else { NEVER };
+        let hurry = if is_full && books.may_hurry() {
+            now.as_nanos()
+        } else {
+            early
+        };
+        self.hurry.store(hurry, Ordering::Relaxed);
         self.early.store(early, Ordering::Relaxed);
         self.low
             .store(books.target_for(ROUND_TRIP), Ordering::Relaxed);
@@ -279,6 +290,7 @@ impl LeaseNode {
         self.is_down.store(true, Ordering::Release);
         let wait = nanos(books.back_off.next(chance));
         self.early.store(NEVER, Ordering::Relaxed);
+        self.hurry.store(NEVER, Ordering::Relaxed);
         self.next.store(now.as_nanos() + wait, Ordering::Relaxed);
         self.is_asking.store(false, Ordering::Relaxed);
     }

@@ -15,6 +15,13 @@ use crate::leased::wire::{LeaseReply, LeaseRequest, NodeId};
 const SHORTEST_MEASURE: u64 = 1_000_000;
 /// Grants that are remembered one by one; older ones are added up.
 const MOST_GRANTS: usize = 64;
+/// A refresh hurries if it follows the one before it within this part of the time, in hundredths,
+/// and is in time if not before that one.
+const HURRIED: u128 = 25;
+const IN_TIME: u128 = 85;
+/// Most refreshes that hurry before one is in time. Each asks for what was asked of the node during
+/// the one before it, so that a few are enough to get from nothing to any demand.
+const MOST_HURRIED: u32 = 4;
 /// What is asked for is this much above the demand, in hundredths.
 const HEADROOM: u64 = 115;
 const SECOND: u64 = 1_000_000_000;
@@ -45,6 +52,8 @@ pub(super) struct Books {
     pub(super) minted: u64,
     grants: VecDeque<Grant>,
     pub(super) nodes: u64,
+    /// Refreshes that hurried since one was in time.
+    hurried: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +102,7 @@ impl Books {
             minted: 0,
             grants: VecDeque::new(),
             nodes: 0,
+            hurried: 0,
         }
     }
 
@@ -187,6 +197,22 @@ impl Books {
         self.nodes = reply.nodes;
         self.is_down = false;
         self.back_off.reset();
+    }
+
+    /// Notes whether the call that is made now hurries.
+    pub(super) fn hurry(&mut self, terms: &LeaseTerms, now: Timestamp) {
+        let passed = u128::from(now.nanos_since(self.sent)) * 100;
+        let refresh = terms.refresh().as_nanos();
+        if passed < refresh * HURRIED {
+            self.hurried += 1;
+        } else if passed >= refresh * IN_TIME {
+            self.hurried = 0;
+        }
+    }
+
+    /// Whether the next one may.
+    pub(super) const fn may_hurry(&self) -> bool {
+        self.hurried < MOST_HURRIED
     }
 
     /// Takes permits of the right to mint, and returns how many are left of it.

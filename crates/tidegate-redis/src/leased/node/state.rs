@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use tidegate::Timestamp;
 
-use super::LeaseNode;
+use super::{LeaseNode, NEVER};
 
 /// What a key lives on at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,15 @@ impl LeaseNode {
     pub fn is_leaving(&self) -> bool {
         // Otherwise the deadline is 0 only before the first answer.
         self.deadline.load(Ordering::Acquire) == 0 && !self.is_new()
+    }
+
+    /// Whether a call that is under way, or due, probably brings permits: it is the first, or the
+    /// last one brought all that was wanted.
+    pub fn has_more_to_come(&self, now: Timestamp) -> bool {
+        // Never, where the last one did not bring all.
+        let hurry = self.hurry.load(Ordering::Relaxed);
+        let is_asking = self.is_asking.load(Ordering::Relaxed) && hurry != NEVER;
+        self.is_new() || self.is_leaving() || is_asking || now.as_nanos() >= hurry
     }
 
     /// How many permits were asked for since this was last called, as of the last refresh.

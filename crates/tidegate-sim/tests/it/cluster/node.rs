@@ -172,6 +172,80 @@ fn a_lease_that_runs_low_is_refreshed_before_its_time_if_there_was_enough() {
     assert!(cluster.after(20).is_due());
 }
 
+/// 75,000 a second to a key that nobody knew: 2,500 of them were refused while the bucket was full.
+#[test]
+fn a_rush_on_a_new_key_is_lent_what_it_needs_without_a_pause() {
+    let mut cluster = Cluster::new();
+    let (mut refused, mut calls) = (0, 0);
+    let mut under_way: Option<(LeaseRequest, u64)> = None;
+    for milli in 0..20 {
+        if let Some((request, _)) = under_way.take_if(|(_, sent)| *sent < milli) {
+            let reply = LeaseReply {
+                granted: request.want,
+                kept: request.held,
+                before: request.seq - 1,
+                ..REPLY
+            };
+            cluster.node.answered(&request, &reply, cluster.now, HALF);
+        }
+        for _ in 0..75 {
+            let checked = cluster.node.check(cluster.now, 1);
+            refused += u64::from(checked.decision.is_denied());
+            if checked.is_due
+                && let Some(request) = cluster.refresh_now()
+            {
+                // Who is refused now had better wait for it.
+                assert!(cluster.node.has_more_to_come(cluster.now));
+                under_way = Some((request, milli));
+                calls += 1;
+            }
+        }
+        cluster.after(1);
+    }
+    // Round trips of a millisecond: the first for one permit, the second for what was seen of a
+    // millisecond, a third for the rest.
+    assert!(refused <= 3 * 75, "{refused}");
+    assert!((2..=5).contains(&calls), "{calls}");
+}
+
+/// The same to a key of which a node has a small lease, of which nothing was wanted just now.
+#[test]
+fn a_rush_on_a_quiet_key_is_lent_what_it_needs_without_a_pause() {
+    let mut cluster = Cluster::new();
+    assert!(cluster.is_due());
+    cluster.refresh(40, 0);
+    // Right after a refresh that wanted next to nothing.
+    cluster.after(25).refresh(1, 0);
+    assert!(cluster.pass(75) < 41);
+    assert!(cluster.is_due());
+    assert!(cluster.node.has_more_to_come(cluster.now));
+    assert!(cluster.ask().want > 1_000);
+}
+
+/// Where the bucket always has enough, but nobody ever stays: each call would be followed by one.
+#[test]
+fn refreshes_follow_each_other_at_once_a_few_times_only() {
+    let mut cluster = Cluster::wanted();
+    let mut calls = 0;
+    for _ in 0..20 {
+        let Some(request) = cluster.is_due().then(|| cluster.ask()) else {
+            break;
+        };
+        calls += 1;
+        // Refused while it is under way.
+        cluster.pass(2_000);
+        let reply = LeaseReply {
+            granted: request.want,
+            before: request.seq - 1,
+            ..REPLY
+        };
+        cluster.answer(&request, reply);
+        cluster.pass(2_000);
+    }
+    assert_eq!(calls, 4);
+    assert!(!cluster.node.has_more_to_come(cluster.now));
+}
+
 #[test]
 fn surplus_goes_back_and_an_idle_key_leaves() {
     let mut cluster = Cluster::wanted();

@@ -15,5 +15,6 @@ mod events;
 mod exact;
 mod faults;
 mod leased;
+mod processes;
 mod sentinels;
 mod server;

@@ -18,3 +18,4 @@ mod leased;
 mod processes;
 mod sentinels;
 mod server;
+mod waiting;

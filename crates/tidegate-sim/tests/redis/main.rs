@@ -15,7 +15,8 @@ mod events;
 mod exact;
 mod faults;
 mod leased;
-mod processes;
+
 mod sentinels;
 mod server;
+mod three_nodes;
 mod waiting;

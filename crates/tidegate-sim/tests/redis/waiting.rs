@@ -29,9 +29,14 @@ fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
 }
 
+#[expect(clippy::print_stdout, reason = "it is how a caller tells its test")]
+fn say(at: Duration) {
+    println!("{SAID}{}", at.as_micros());
+}
+
 /// Not a test of its own: the callers of one process.
 #[tokio::test]
-async fn callers_of_one_process() {
+async fn five_callers() {
     let Ok(url) = std::env::var(URL) else { return };
     let key = std::env::var(KEY).unwrap();
     let start = Duration::from_micros(std::env::var(START).unwrap().parse().unwrap());
@@ -51,9 +56,10 @@ async fn callers_of_one_process() {
                 let decision = limiter.check(key.as_str(), 1).await.unwrap();
                 match decision.retry_after() {
                     Some(wait) => tokio::time::sleep(wait).await,
-                    None => break println!("{SAID}{}", now().as_micros()),
+                    None => break,
                 }
             }
+            say(now());
         })
     });
     for caller in callers.collect::<Vec<_>>() {
@@ -68,7 +74,7 @@ fn run(key_of: impl Fn(u32) -> String) -> Vec<Duration> {
     let child = |number| {
         let mut child = Command::new(std::env::current_exe().unwrap());
         child
-            .args(["--exact", "waiting::callers_of_one_process", "--nocapture"])
+            .args(["--exact", "waiting::five_callers", "--nocapture"])
             .env(URL, server.url())
             .env(KEY, key_of(number))
             .env(START, start.as_micros().to_string())

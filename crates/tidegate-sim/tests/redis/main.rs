@@ -15,7 +15,6 @@ mod events;
 mod exact;
 mod faults;
 mod leased;
-
 mod sentinels;
 mod server;
 mod three_nodes;

@@ -361,7 +361,8 @@ fn what_was_kept_back_for_a_node_is_not_charged_to_it_again() {
         minted: 58_000,
         ..call(1)
     });
-    assert_eq!(redis.drain(), 2_000);
+    // But for what it may mint if it does not hear this answer: 25 ms of the rate.
+    assert_eq!(redis.drain(), 2_000 - 500);
 }
 
 #[test]

@@ -75,6 +75,37 @@ pub(crate) fn sequence(seed: u64, steps: usize) -> Vec<Step> {
     made
 }
 
+/// The same with many nodes, which call so often that most calls see only their own; now and then
+/// all fall silent.
+pub(crate) fn crowd(seed: u64, nodes: usize, steps: usize) -> Vec<Step> {
+    let mut chance = Chance::new(seed ^ 0xc0de);
+    let terms = terms(&mut chance);
+    let key = format!("crowd-{seed}");
+    let refresh = terms.refresh().as_micros() as u64;
+    let mut now = START + chance.below(1_000_000_000);
+    let (mut seqs, mut acks) = (vec![0; nodes], vec![0; nodes]);
+    let mut made = Vec::new();
+    for _ in 0..steps {
+        now += match chance.below(200) {
+            0 => chance.below(40_000_000),
+            1..4 => chance.below(20 * refresh),
+            _ => chance.below(4 * refresh / nodes as u64),
+        };
+        if chance.below(200) == 0 {
+            now -= chance.below(2 * refresh);
+        }
+        let call = if chance.below(20) == 0 {
+            spend(&mut chance, &terms).call(key.as_bytes(), &terms)
+        } else {
+            let who = chance.below(nodes as u64) as usize;
+            let request = lease(&mut chance, &terms, who, &mut seqs[who], &mut acks[who]);
+            request.call(key.as_bytes(), &terms)
+        };
+        made.push(Step { now, call });
+    }
+    made
+}
+
 fn spend(chance: &mut Chance, terms: &LeaseTerms) -> SpendRequest {
     SpendRequest {
         want: chance.below(terms.burst() / 4),

@@ -160,7 +160,7 @@ if id == '-' then
 else
   if me then
     count(me, -1)
-    if not sweeps then catch_up(me, me.since > 0 and passed or 0) end
+    catch_up(me, me.since > 0 and passed or 0)
   else
     me = { hold = 0, exp = 0, demand = 0, share = 0, seen = now - T, heard = now - T, out = 0,
       seq = 0, ack = 0, told = 0, past = 0, since = 0 }

@@ -40,6 +40,8 @@ pub(crate) fn sequence(seed: u64, steps: usize) -> Vec<Step> {
     let mut made = Vec::new();
     // Every fourth: after a while all fall silent, and then all but one come back for good.
     let is_steady = seed % 4 == 3;
+    // And every eighth: nobody leases.
+    let is_spent = seed % 8 == 6;
     for step in 0..steps {
         let most = [
             refresh / 10,
@@ -58,7 +60,7 @@ pub(crate) fn sequence(seed: u64, steps: usize) -> Vec<Step> {
         } else if chance.below(60) == 0 {
             now -= chance.below(2 * refresh);
         }
-        let call = if chance.below(6) == 0 {
+        let call = if is_spent || chance.below(6) == 0 {
             spend(&mut chance, &terms).call(key.as_bytes(), &terms)
         } else {
             let present = if is_steady && step > steps / 4 { 5 } else { 6 };

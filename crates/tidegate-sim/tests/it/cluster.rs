@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests, and what they share")]
 
+mod crowd;
 mod ledger;
 mod limiter;
 mod node;
@@ -96,6 +97,11 @@ fn as_many_seeds_as_are_asked_for() {
         optimistic_is_within_its_bound(seed);
         a_step_back_is_no_time(seed);
         a_loss_costs_at_most_what_was_lost(seed);
+    }
+    for seed in first..first + number(MORE, 2_000) / 20 {
+        crowd::strict_is_strict(seed);
+        crowd::optimistic_is_within_its_bound(seed);
+        crowd::a_step_back_is_no_time(seed);
     }
 }
 

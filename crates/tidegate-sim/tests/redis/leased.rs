@@ -3,6 +3,7 @@
 mod auto;
 mod broken;
 mod calls;
+mod cost;
 mod limiter;
 mod parity;
 

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
 use tidegate::{Clock, KeyHasher, QuotaError, SharedStore, Timestamp};
-use tidegate_policy::Policy;
+use tidegate_policy::{Complaint, Place, Policy, RedisPlace};
 
+use crate::shared_limit::shared_complaints;
 use crate::snapshot::Snapshot;
 
 /// One node.
@@ -195,6 +196,21 @@ impl Node {
         status.reloads += 1;
         status.failure = None;
         Ok(new.revision())
+    }
+
+    /// What this node has against a policy that is right in itself: what
+    /// [`reload`](Self::reload) would refuse it for. For [`tidegate_policy::parse_with`].
+    pub fn complaints(&self, policy: &Policy) -> Vec<Complaint> {
+        let mut complaints = match &self.others {
+            Others::Store(store) => shared_complaints(policy, &|limit| store.validate(limit)),
+            Others::None | Others::Simulated => Vec::new(),
+        };
+        if policy.redis != self.snapshot().policy().redis {
+            let place = Place::Redis(RedisPlace::Whole);
+            let complaint = Complaint::error(place, PolicyError::OtherRedis.to_string());
+            complaints.push(complaint.help("put back what was there, or start the node anew"));
+        }
+        complaints
     }
 
     /// Notes that a policy was refused; the one in force stays.

@@ -10,7 +10,7 @@ use tidegate::{
     Decision, Enforcer, Limit, Retry, SharedLimit, SharedStore, Sharing, Timestamp, Unavailable,
     Verdict,
 };
-use tidegate_policy::{LimitRule, OnUnavailable, SharedRule};
+use tidegate_policy::{Complaint, LimitRule, OnUnavailable, Place, Policy, SharedRule};
 
 /// How long a node may believe to know how many there are: after that, others may have come.
 pub(crate) const SHARE_LASTS: Duration = Duration::from_secs(10);
@@ -177,6 +177,31 @@ impl Shared {
         };
         holds.enforcers[at].clone()
     }
+}
+
+/// What `validate`, of a store that nodes share, says against the limits of a policy: to be told
+/// with its places by [`tidegate_policy::parse_with`].
+pub fn shared_complaints(
+    policy: &Policy,
+    validate: &dyn Fn(&SharedLimit) -> Result<(), String>,
+) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    for (at, rule) in policy.limits.iter().enumerate() {
+        let Some(shared) = rule.shared else { continue };
+        for (index, limit) in limits_of(rule).enumerate() {
+            if let Err(why) = validate(&of(limit, shared)) {
+                let place = Place::Numbers {
+                    rule: at,
+                    of_override: index.checked_sub(1),
+                };
+                complaints.push(Complaint::error(
+                    place,
+                    format!("this cannot be shared: {why}"),
+                ));
+            }
+        }
+    }
+    complaints
 }
 
 /// The limit of a rule, then those of its overrides.

@@ -21,6 +21,7 @@ mod sharing;
 mod upstreams;
 
 use self::names::{NameSet, Names};
+pub(crate) use self::rates::rules as rules_of;
 use crate::file::{Map, PolicyFile};
 use crate::gateway::Gateway;
 use crate::policy::Policy;

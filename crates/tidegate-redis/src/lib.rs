@@ -26,4 +26,4 @@ pub use self::leased::{
     LeasedLimiter, LeasedLimiterBuilder, NodeId, Scheme, SpendReply, SpendRequest,
 };
 pub use self::members::MEMBERS;
-pub use self::store::RedisStore;
+pub use self::store::{RedisStore, validate};

@@ -18,6 +18,7 @@ use tidegate::{
 };
 use tokio::runtime::Handle;
 
+pub use self::kept::validate;
 use self::kept::{Kept, Limiters};
 use crate::backoff::random;
 use crate::call::Scripts;
@@ -69,7 +70,7 @@ impl RedisStore {
 
 impl SharedStore for RedisStore {
     fn validate(&self, limit: &SharedLimit) -> Result<(), String> {
-        self.0.limiters.validate(limit)
+        validate(limit)
     }
 
     fn check_all(&self, asks: Vec<SharedAsk>) -> SharedFuture<SharedAnswers> {

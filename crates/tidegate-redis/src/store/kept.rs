@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 
 use crate::call::Scripts;
 use crate::concurrency::{self, ConcurrencyOptions, OnLeaseLost, SharedConcurrency};
-use crate::exact::{Exact, ExactLimiter};
+use crate::exact::{Exact, ExactLimiter, Numbers};
 use crate::leased::{AutoLimiter, LeaseTerms, LeasedLimiter, Scheme};
 
 /// Who decides on a limit.
@@ -36,18 +36,6 @@ impl Limiters {
             exact,
             scripts,
             runtime,
-        }
-    }
-
-    /// Whether there can be a limiter of this limit.
-    pub(super) fn validate(&self, limit: &SharedLimit) -> Result<(), String> {
-        match how(limit) {
-            How::Exact => self.exact_limiter(limit).map(drop),
-            How::Leased(scheme) | How::Auto(scheme) => terms(limit, scheme).map(drop),
-            How::Places(scheme) => {
-                let valid = options(limit, scheme)?.validate();
-                valid.map_err(|why| why.to_string())
-            }
         }
     }
 
@@ -103,6 +91,25 @@ impl Limiters {
         let named = named.map_err(|why| why.to_string())?;
         let limiter = self.exact.limiter(&named);
         limiter.map_err(|why| why.to_string())
+    }
+}
+
+/// Whether limits like this can be kept in Redis: what [`RedisStore`](super::RedisStore) says of
+/// them, without any Redis.
+///
+/// # Errors
+/// What is wrong with it, for people.
+pub fn validate(limit: &SharedLimit) -> Result<(), String> {
+    match how(limit) {
+        How::Exact => {
+            let numbers = Numbers::of(&limit.algorithm).map(drop);
+            numbers.map_err(|why| why.to_string())
+        }
+        How::Leased(scheme) | How::Auto(scheme) => terms(limit, scheme).map(drop),
+        How::Places(scheme) => {
+            let valid = options(limit, scheme)?.validate();
+            valid.map_err(|why| why.to_string())
+        }
     }
 }
 

@@ -201,7 +201,11 @@ fn is_cut_short(node: &Node, new: &Policy) -> Option<&'static str> {
     if node.snapshot().policy().gateway.is_some() && new.gateway.is_none() {
         return Some("it has no `gateway:`, and the gateway is running");
     }
-    (*new == Policy::default()).then_some("it is empty")
+    let nothing = Policy {
+        version: new.version,
+        ..Policy::default()
+    };
+    (*new == nothing).then_some("it is empty")
 }
 
 fn reload(node: &Node, name: &str, text: &str) {

@@ -49,11 +49,17 @@ impl RedisStore {
     /// A node of its own (one of an id that nobody has had) behind these scripts. What goes on
     /// beside its callers goes on in `runtime`.
     pub fn new(scripts: Arc<dyn Scripts>, runtime: &Handle) -> Self {
+        Self::expecting(1, scripts, runtime)
+    }
+
+    /// The same, where until Redis has told how many nodes there are this one believes that there
+    /// are so many, itself among them: it grants so large a part of a limit meanwhile.
+    pub fn expecting(nodes: u64, scripts: Arc<dyn Scripts>, runtime: &Handle) -> Self {
         let exact = Exact::new(Arc::clone(&scripts));
         Self(Arc::new(Inner {
             limiters: Limiters::new(exact.clone(), Arc::clone(&scripts), runtime.clone()),
             exact,
-            members: Members::join(scripts, random(), runtime),
+            members: Members::join(scripts, random(), nodes, runtime),
             runtime: runtime.clone(),
         }))
     }

@@ -52,7 +52,7 @@ impl Redis {
         }
         let endpoint = Endpoint::start(config, SCRIPTS).map_err(|error| wrong(&error))?;
         let endpoint = Arc::new(endpoint);
-        let store = RedisStore::new(endpoint.clone(), &Handle::current());
+        let store = RedisStore::expecting(settings.nodes, endpoint.clone(), &Handle::current());
         Ok(Self { store, endpoint })
     }
 }

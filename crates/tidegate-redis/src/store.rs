@@ -6,6 +6,7 @@
 //! one refuses.
 
 mod check;
+mod defined;
 mod kept;
 mod taken;
 
@@ -18,6 +19,8 @@ use tidegate::{
 };
 use tokio::runtime::Handle;
 
+use self::defined::Defined;
+pub use self::defined::DefinedBy;
 pub use self::kept::validate;
 use self::kept::{Kept, Limiters};
 use crate::backoff::random;
@@ -33,7 +36,8 @@ pub struct RedisStore(Arc<Inner>);
 struct Inner {
     exact: Exact,
     members: Members,
-    limiters: Limiters,
+    limiters: Arc<Limiters>,
+    defined: Defined,
     runtime: Handle,
 }
 
@@ -56,12 +60,20 @@ impl RedisStore {
     /// are so many, itself among them: it grants so large a part of a limit meanwhile.
     pub fn expecting(nodes: u64, scripts: Arc<dyn Scripts>, runtime: &Handle) -> Self {
         let exact = Exact::new(Arc::clone(&scripts));
+        let limiters = Limiters::new(exact.clone(), Arc::clone(&scripts), runtime.clone());
+        let limiters = Arc::new(limiters);
         Self(Arc::new(Inner {
-            limiters: Limiters::new(exact.clone(), Arc::clone(&scripts), runtime.clone()),
+            defined: Defined::new(Arc::clone(&scripts), Arc::clone(&limiters), runtime),
+            limiters,
             exact,
             members: Members::join(scripts, random(), nodes, runtime),
             runtime: runtime.clone(),
         }))
+    }
+
+    /// The limits that do not count as this node defines them, by name, and whose numbers they have.
+    pub fn defined_elsewhere(&self) -> Vec<(String, DefinedBy)> {
+        self.0.limiters.defined_elsewhere()
     }
 
     /// Tells the other nodes that this one ends, so that each grants a larger share from then on.
@@ -77,6 +89,11 @@ impl RedisStore {
 impl SharedStore for RedisStore {
     fn validate(&self, limit: &SharedLimit) -> Result<(), String> {
         validate(limit)
+    }
+
+    fn define(&self, limits: Vec<Arc<SharedLimit>>) {
+        self.0.limiters.set(&limits);
+        self.0.defined.set(limits);
     }
 
     fn check_all(&self, asks: Vec<SharedAsk>) -> SharedFuture<SharedAnswers> {

@@ -10,7 +10,7 @@ use tidegate_policy::{
 use tidegate_redis::concurrency::{DOUBLE_WINDOW, NODE_SHARE, SLOTS};
 use tidegate_redis::exact::EXACT;
 use tidegate_redis::{
-    ConfigError, Endpoint, EndpointConfig, LEASE, MEMBERS, RedisStore, Script, Tls,
+    ConfigError, DEFINE, Endpoint, EndpointConfig, LEASE, MEMBERS, RedisStore, Script, Tls,
 };
 use tokio::runtime::Handle;
 
@@ -24,6 +24,7 @@ const SCRIPTS: &[&Script] = &[
     &SLOTS,
     &DOUBLE_WINDOW,
     &MEMBERS,
+    &DEFINE,
 ];
 
 /// What a node shares with others, and how the way there is.

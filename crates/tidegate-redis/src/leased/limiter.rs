@@ -311,6 +311,6 @@ fn until(clock: &dyn Clock, then: Timestamp) -> Duration {
 }
 
 /// The key in Redis of a key of a limit.
-pub(super) fn redis_key(key: &str, limit: &str) -> Vec<u8> {
-    crate::key::key_of("tgb", &Subject::from(key), limit)
+pub(super) fn redis_key(key: &str, limit: &str, family: &str) -> Vec<u8> {
+    crate::key::key_of(family, &Subject::from(key), limit)
 }

@@ -4,6 +4,7 @@
 mod cluster;
 mod concurrency;
 mod conformance;
+mod definitions;
 mod endpoint;
 mod endpoint_cluster;
 mod endpoint_once;

@@ -94,7 +94,7 @@ fn stored(server: &RedisServer) -> String {
 #[tokio::test]
 async fn while_nodes_differ_all_count_as_the_newest_version_says_and_used_stays_used() {
     let server = RedisServer::start();
-    let old = Node::start(&server, 1, hourly(100)).await;
+    let mut old = Node::start(&server, 1, hourly(100)).await;
     assert!(old.take(60).await.is_allowed());
     let new = Node::start(&server, 2, hourly(200)).await;
     old.until_it_counts(200).await;
@@ -106,6 +106,9 @@ async fn while_nodes_differ_all_count_as_the_newest_version_says_and_used_stays_
     );
     assert!(new.take(41).await.is_denied());
     assert!(new.take(40).await.is_allowed());
+    // A reload that changes nothing about it does not count by its own numbers for a while.
+    old.reload(limit(1, hourly(100), Sharing::Exact));
+    assert_eq!(old.peek().await.limit, 200);
     // One that comes back with the old policy changes nothing for the others.
     let again = Node::start(&server, 1, hourly(100)).await;
     again.until_it_counts(200).await;

@@ -187,8 +187,9 @@ impl Node {
         let hasher = self.hasher.clone();
         let new = Snapshot::new(policy, hasher, clock, Some(&old), &self.others)?;
         let new = Arc::new(new);
-        self.current.store(Arc::clone(&new));
+        // Before anybody asks for them.
         new.define(&self.others);
+        self.current.store(Arc::clone(&new));
         new.tell_of_stores(&old);
         let now = self.clock.now();
         // What is of another kind now is taken over here, not by whoever asks next.

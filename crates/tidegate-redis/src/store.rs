@@ -71,7 +71,8 @@ impl RedisStore {
         }))
     }
 
-    /// The limits that do not count as this node defines them, by name, and whose numbers they have.
+    /// The limits that other nodes define otherwise than this one, by name, and whose numbers they
+    /// have.
     pub fn defined_elsewhere(&self) -> Vec<(String, DefinedBy)> {
         self.0.limiters.defined_elsewhere()
     }

@@ -156,8 +156,8 @@ impl fmt::Debug for LeasedLimiter {
 }
 
 impl LeasedLimiter {
-    /// A limiter of this name. Nodes that give the same name, and keys, share buckets; all of them
-    /// must have the same quota and scheme.
+    /// A limiter of this name. Nodes that give the same name, quota and scheme share buckets, one
+    /// for each key.
     pub fn builder(name: &str, quota: Quota) -> LeasedLimiterBuilder {
         LeasedLimiterBuilder {
             name: name.to_owned(),

@@ -45,6 +45,11 @@ fn place_of(limit: &Arc<SharedLimit>) -> usize {
     Arc::as_ptr(limit) as usize
 }
 
+/// What tells limits apart, whatever their numbers.
+fn id_of(limit: &SharedLimit) -> (&str, &[u8]) {
+    (&limit.name, &limit.keys)
+}
+
 impl fmt::Debug for Limiters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Limiters")
@@ -92,19 +97,15 @@ impl Limiters {
         places.shared = limits.iter().map(place_of).collect();
         let before = std::mem::take(&mut places.elsewhere);
         let before: HashMap<_, _> = before
-            .into_values()
-            .map(|(limit, by, counted)| {
-                (
-                    (limit.name.clone(), limit.keys.clone()),
-                    (limit, by, counted),
-                )
-            })
+            .values()
+            .map(|(limit, by, counted)| (id_of(limit), (limit, by, counted)))
             .collect();
         for limit in limits {
-            match before.get(&(limit.name.clone(), limit.keys.clone())) {
-                Some((old, by, counted)) if old == limit => {
-                    let counted = (Arc::clone(limit), *by, counted.clone());
+            match before.get(&id_of(limit)) {
+                Some((old, by, counted)) if *old == limit => {
+                    let counted = (Arc::clone(limit), **by, (*counted).clone());
                     places.elsewhere.insert(place_of(limit), counted);
+                    places.kept.remove(&place_of(limit));
                 }
                 _ => {}
             }

@@ -5,14 +5,16 @@ use std::time::{Duration, Instant};
 
 use tidegate::{
     Algorithm, Ask, Decision, LeaseScheme, Quota, SharedAsk, SharedLimit, SharedStore, Sharing,
+    SystemClock,
 };
+use tidegate_node::Node;
 use tidegate_redis::{AutoLimiter, DefinedBy, RedisStore, Scheme};
 
 use super::{endpoint, hourly, until};
 use crate::server::RedisServer;
 
 /// A node that defines one limit.
-struct Node {
+struct Defines {
     store: RedisStore,
     limit: Arc<SharedLimit>,
 }
@@ -28,7 +30,7 @@ fn limit(version: u64, quota: Quota, sharing: Sharing) -> Arc<SharedLimit> {
     })
 }
 
-impl Node {
+impl Defines {
     async fn start(server: &RedisServer, version: u64, quota: Quota) -> Self {
         Self::sharing(server, version, quota, Sharing::Exact).await
     }
@@ -94,9 +96,9 @@ fn stored(server: &RedisServer) -> String {
 #[tokio::test]
 async fn while_nodes_differ_all_count_as_the_newest_version_says_and_used_stays_used() {
     let server = RedisServer::start();
-    let mut old = Node::start(&server, 1, hourly(100)).await;
+    let mut old = Defines::start(&server, 1, hourly(100)).await;
     assert!(old.take(60).await.is_allowed());
-    let new = Node::start(&server, 2, hourly(200)).await;
+    let new = Defines::start(&server, 2, hourly(200)).await;
     old.until_it_counts(200).await;
     assert_eq!(old.by(), Some(DefinedBy::Newer));
     assert_eq!((new.by(), new.peek().await.limit), (None, 200));
@@ -110,7 +112,7 @@ async fn while_nodes_differ_all_count_as_the_newest_version_says_and_used_stays_
     old.reload(limit(1, hourly(100), Sharing::Exact));
     assert_eq!(old.peek().await.limit, 200);
     // One that comes back with the old policy changes nothing for the others.
-    let again = Node::start(&server, 1, hourly(100)).await;
+    let again = Defines::start(&server, 1, hourly(100)).await;
     again.until_it_counts(200).await;
     assert!(stored(&server).starts_with("0000000000000002:"));
     assert_eq!(new.peek().await.limit, 200);
@@ -124,7 +126,7 @@ async fn of_one_version_the_stricter_holds_whoever_comes_first_until_it_is_gone(
         let quotas = if strict_first { [50, 100] } else { [100, 50] };
         let mut nodes = Vec::new();
         for permits in quotas {
-            nodes.push(Node::start(&server, 0, hourly(permits)).await);
+            nodes.push(Defines::start(&server, 0, hourly(permits)).await);
             assert!(nodes[0].take(1).await.is_allowed());
         }
         for node in &nodes {
@@ -133,6 +135,8 @@ async fn of_one_version_the_stricter_holds_whoever_comes_first_until_it_is_gone(
         let (strict, loose) = if strict_first { (0, 1) } else { (1, 0) };
         assert_eq!(nodes[strict].by(), None);
         until("told", || nodes[loose].by() == Some(DefinedBy::Stricter)).await;
+        let warned = |event: &String| event.contains("the stricter one holds");
+        assert!(crate::events::caught().iter().any(warned));
         // Nobody has the stricter one any more: at once, not when it would be forgotten.
         let start = Instant::now();
         nodes[strict].reload(limit(0, hourly(100), Sharing::Exact));
@@ -147,7 +151,7 @@ async fn of_one_version_the_stricter_holds_whoever_comes_first_until_it_is_gone(
 #[tokio::test]
 async fn a_node_that_is_alone_counts_by_its_new_numbers_at_once_and_unlike_ones_stay_apart() {
     let server = RedisServer::start();
-    let mut node = Node::start(&server, 0, hourly(50)).await;
+    let mut node = Defines::start(&server, 0, hourly(50)).await;
     until("told", || stored(&server).len() > 10).await;
     let before = stored(&server);
     assert!(node.take(30).await.is_allowed());
@@ -173,7 +177,7 @@ async fn what_a_node_does_not_know_it_neither_counts_by_nor_overwrites() {
     let server = RedisServer::start();
     let later = "0000000000000009:0000000000000001:00000000000000ff00000000000000ff";
     server.command(&["SET", "tgd:{nodes}:l", later, "EX", "100"]);
-    let mut node = Node::start(&server, 8, hourly(50)).await;
+    let mut node = Defines::start(&server, 8, hourly(50)).await;
     until("told", || node.by() == Some(DefinedBy::Unknown)).await;
     assert_eq!(node.peek().await.limit, 50);
     assert_eq!(stored(&server).trim(), later);
@@ -187,8 +191,8 @@ async fn what_a_node_does_not_know_it_neither_counts_by_nor_overwrites() {
 #[tokio::test]
 async fn a_redis_that_lost_the_definitions_is_told_them_again() {
     let server = RedisServer::start();
-    let old = Node::start(&server, 1, hourly(100)).await;
-    let new = Node::start(&server, 2, hourly(200)).await;
+    let old = Defines::start(&server, 1, hourly(100)).await;
+    let new = Defines::start(&server, 2, hourly(200)).await;
     old.until_it_counts(200).await;
     server.command(&["FLUSHALL"]);
     until("told again", || {
@@ -204,11 +208,11 @@ async fn a_redis_that_lost_the_definitions_is_told_them_again() {
 async fn a_lease_becomes_one_of_the_newest_version() {
     let server = RedisServer::start();
     let leased = Sharing::Leased(LeaseScheme::Strict);
-    let old = Node::sharing(&server, 1, Quota::per_second(1_000).burst(1_000), leased).await;
-    let _new = Node::sharing(&server, 2, Quota::per_second(2_000).burst(4_000), leased).await;
+    let old = Defines::sharing(&server, 1, Quota::per_second(1_000).burst(1_000), leased).await;
+    let _new = Defines::sharing(&server, 2, Quota::per_second(2_000).burst(4_000), leased).await;
     old.until_it_counts(4_000).await;
     // And one that is exact with the older version is leased, too.
-    let exact = Node::start(&server, 1, hourly(100)).await;
+    let exact = Defines::start(&server, 1, hourly(100)).await;
     exact.until_it_counts(4_000).await;
 }
 
@@ -234,4 +238,37 @@ async fn nodes_of_other_numbers_do_not_fill_a_leased_bucket_up() {
         }
     }
     assert_eq!(passed, 2);
+}
+
+#[tokio::test]
+async fn a_reload_says_that_a_limit_is_kept_elsewhere_and_begins_anew() {
+    let server = RedisServer::start();
+    let store = RedisStore::new(endpoint(&server).await, &tokio::runtime::Handle::current());
+    let of = |store: &str| {
+        let limit = format!("moved: {{ rate: 1000/s{store} }}");
+        let text = format!(
+            "limits: {{ {limit}, stays: {{ rate: 9/s, store: exact }} }}\nredis: {{ url: \"redis://h\" }}\n"
+        );
+        tidegate_policy::parse("p.yaml", &text).unwrap().policy
+    };
+    let clock = Arc::new(SystemClock::new());
+    let node = Node::with_store(of(", store: exact"), clock, Arc::new(store)).unwrap();
+    for (store, told) in [
+        (
+            ", store: leased",
+            "limit=\"moved\" from=\"exact\" to=\"leased\"",
+        ),
+        ("", "limit=\"moved\" from=\"leased\" to=\"local\""),
+    ] {
+        node.reload(of(store)).unwrap();
+        node.reload(of(store)).unwrap();
+        let mut events = crate::events::caught();
+        events.retain(|event| event.contains("begins anew") && event.contains(told));
+        assert_eq!(events.len(), 1, "{:?}", crate::events::caught());
+        assert!(
+            !crate::events::caught()
+                .iter()
+                .any(|event| event.contains("stays"))
+        );
+    }
 }

@@ -76,9 +76,10 @@ pub(crate) fn complaints(policy: &Policy, missing_file: Severity) -> Vec<Complai
 fn of_settings(settings: &RedisSettings, error: &ConfigError) -> Vec<Complaint> {
     let help = match &settings.topology {
         RedisTopology::Server => "write `redis://HOST:PORT`, or `redis://HOST:PORT/DATABASE`",
-        RedisTopology::Cluster => "write `redis://HOST:PORT`, all with the same login",
         RedisTopology::Sentinel(name) if name.is_empty() => "write `sentinel: NAME`",
-        RedisTopology::Sentinel(_) => "write `redis://HOST:PORT`, all with the same login",
+        RedisTopology::Sentinel(_) | RedisTopology::Cluster => {
+            "write `redis://HOST:PORT`, all with the same login"
+        }
     };
     let complain = |place, error: &ConfigError| {
         Complaint::error(Place::Redis(place), format!("`redis`: {error}")).help(help)

@@ -23,9 +23,12 @@ fn said(arguments: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn what_serve_refuses_is_refused_by_check_with_the_same_words() {
     let bless = std::env::var_os("TIDEGATE_BLESS").is_some();
-    let names = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap());
-    let names = names.map(|entry| entry.file_name().into_string().unwrap());
-    let mut names: Vec<_> = names.filter(|name| name.ends_with(".yaml")).collect();
+    let paths = fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let policies = paths.filter(|path| path.extension().is_some_and(|of| of == "yaml"));
+    let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let mut names: Vec<_> = policies.map(name).collect();
     names.sort();
     assert!(names.len() > 5);
     for name in names {

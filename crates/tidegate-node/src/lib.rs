@@ -44,6 +44,7 @@ pub use self::{
     metrics::NodeMetrics,
     node::{Node, PolicyError, PolicyStatus, ReloadFailure},
     shared_call::{Pending, SharedTurn},
+    shared_limit::shared_complaints,
     snapshot::Snapshot,
     timer::Timer,
     watch::{PolicyWatch, WatchError},

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use tidegate::{
-    Decision, Enforcer, Limit, Retry, SharedLimit, SharedStore, Sharing, Timestamp, Unavailable,
-    Verdict,
+    Decision, Enforcer, Retry, SharedLimit, SharedStore, Sharing, Timestamp, Unavailable, Verdict,
 };
-use tidegate_policy::{LimitRule, OnUnavailable, SharedRule};
+use tidegate_policy::{Complaint, LimitRule, OnUnavailable, Override, Place, Policy, SharedRule};
 
 /// How long a node may believe to know how many there are: after that, others may have come.
 pub(crate) const SHARE_LASTS: Duration = Duration::from_secs(10);
@@ -52,12 +51,11 @@ impl Shared {
     pub(crate) fn new(
         rule: &LimitRule,
         shared: SharedRule,
+        version: u64,
         store: Arc<dyn SharedStore>,
         old: Option<&Self>,
     ) -> Self {
-        let limits: Vec<_> = limits_of(rule)
-            .map(|limit| Arc::new(of(limit, shared)))
-            .collect();
+        let limits: Vec<_> = limits_of(rule, shared, version).map(Arc::new).collect();
         Self {
             store,
             limits,
@@ -74,7 +72,12 @@ impl Shared {
         shared: SharedRule,
         store: &dyn SharedStore,
     ) -> Result<(), String> {
-        limits_of(rule).try_for_each(|limit| store.validate(&of(limit, shared)))
+        limits_of(rule, shared, 0).try_for_each(|limit| store.validate(&limit))
+    }
+
+    /// All of them.
+    pub(crate) fn limits(&self) -> &[Arc<SharedLimit>] {
+        &self.limits
     }
 
     /// The numbers at this place: 0 is the limit's own, then each override's.
@@ -179,17 +182,61 @@ impl Shared {
     }
 }
 
-/// The limit of a rule, then those of its overrides.
-fn limits_of(rule: &LimitRule) -> impl Iterator<Item = &Limit> {
-    let overrides = rule.overrides.iter().map(|one| &one.limit);
-    std::iter::once(&rule.limit).chain(overrides)
+/// What `validate`, of a store that nodes share, says against the limits of a policy: to be told
+/// with its places by [`tidegate_policy::parse_with`].
+pub fn shared_complaints(
+    policy: &Policy,
+    validate: &dyn Fn(&SharedLimit) -> Result<(), String>,
+) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    for (at, rule) in policy.limits.iter().enumerate() {
+        let Some(shared) = rule.shared else { continue };
+        for (index, limit) in limits_of(rule, shared, 0).enumerate() {
+            if let Err(why) = validate(&limit) {
+                let place = Place::Numbers {
+                    rule: at,
+                    of_override: index.checked_sub(1),
+                };
+                complaints.push(Complaint::error(
+                    place,
+                    format!("this cannot be shared: {why}"),
+                ));
+            }
+        }
+    }
+    complaints
 }
 
-fn of(limit: &Limit, rule: SharedRule) -> SharedLimit {
-    SharedLimit {
+/// The limit of a rule, then those of its overrides.
+fn limits_of(
+    rule: &LimitRule,
+    shared: SharedRule,
+    version: u64,
+) -> impl Iterator<Item = SharedLimit> {
+    let overrides = rule.overrides.iter().map(|one| (&one.limit, keys_of(one)));
+    let all = std::iter::once((&rule.limit, Box::default())).chain(overrides);
+    all.map(move |(limit, keys)| SharedLimit {
         name: limit.name().to_owned(),
         algorithm: *limit.algorithm(),
-        sharing: rule.sharing,
-        on_its_own: matches!(rule.on_unavailable, OnUnavailable::LocalShare { .. }),
+        sharing: shared.sharing,
+        keys,
+        version,
+        on_its_own: matches!(shared.on_unavailable, OnUnavailable::LocalShare { .. }),
+    })
+}
+
+/// What an override matches, part by part: a 0 for anything, else a 1, the length and the bytes.
+fn keys_of(one: &Override) -> Box<[u8]> {
+    let mut keys = Vec::new();
+    for part in &one.matches {
+        match part {
+            None => keys.push(0),
+            Some(bytes) => {
+                keys.push(1);
+                keys.extend((bytes.len() as u64).to_be_bytes());
+                keys.extend_from_slice(bytes);
+            }
+        }
     }
+    keys.into()
 }

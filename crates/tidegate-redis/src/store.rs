@@ -6,6 +6,7 @@
 //! one refuses.
 
 mod check;
+mod defined;
 mod kept;
 mod taken;
 
@@ -18,6 +19,9 @@ use tidegate::{
 };
 use tokio::runtime::Handle;
 
+use self::defined::Defined;
+pub use self::defined::DefinedBy;
+pub use self::kept::validate;
 use self::kept::{Kept, Limiters};
 use crate::backoff::random;
 use crate::call::Scripts;
@@ -32,7 +36,8 @@ pub struct RedisStore(Arc<Inner>);
 struct Inner {
     exact: Exact,
     members: Members,
-    limiters: Limiters,
+    limiters: Arc<Limiters>,
+    defined: Defined,
     runtime: Handle,
 }
 
@@ -48,13 +53,28 @@ impl RedisStore {
     /// A node of its own (one of an id that nobody has had) behind these scripts. What goes on
     /// beside its callers goes on in `runtime`.
     pub fn new(scripts: Arc<dyn Scripts>, runtime: &Handle) -> Self {
+        Self::expecting(1, scripts, runtime)
+    }
+
+    /// The same, where until Redis has told how many nodes there are this one believes that there
+    /// are so many, itself among them: it grants so large a part of a limit meanwhile.
+    pub fn expecting(nodes: u64, scripts: Arc<dyn Scripts>, runtime: &Handle) -> Self {
         let exact = Exact::new(Arc::clone(&scripts));
+        let limiters = Limiters::new(exact.clone(), Arc::clone(&scripts), runtime.clone());
+        let limiters = Arc::new(limiters);
         Self(Arc::new(Inner {
-            limiters: Limiters::new(exact.clone(), Arc::clone(&scripts), runtime.clone()),
+            defined: Defined::new(Arc::clone(&scripts), Arc::clone(&limiters), runtime),
+            limiters,
             exact,
-            members: Members::join(scripts, random(), runtime),
+            members: Members::join(scripts, random(), nodes, runtime),
             runtime: runtime.clone(),
         }))
+    }
+
+    /// The limits that other nodes define otherwise than this one, by name, and whose numbers they
+    /// have.
+    pub fn defined_elsewhere(&self) -> Vec<(String, DefinedBy)> {
+        self.0.limiters.defined_elsewhere()
     }
 
     /// Tells the other nodes that this one ends, so that each grants a larger share from then on.
@@ -69,7 +89,12 @@ impl RedisStore {
 
 impl SharedStore for RedisStore {
     fn validate(&self, limit: &SharedLimit) -> Result<(), String> {
-        self.0.limiters.validate(limit)
+        validate(limit)
+    }
+
+    fn define(&self, limits: Vec<Arc<SharedLimit>>) {
+        self.0.limiters.set(&limits);
+        self.0.defined.set(limits);
     }
 
     fn check_all(&self, asks: Vec<SharedAsk>) -> SharedFuture<SharedAnswers> {

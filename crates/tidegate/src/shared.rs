@@ -48,6 +48,12 @@ pub struct SharedLimit {
     pub algorithm: Algorithm,
     /// How it is shared.
     pub sharing: Sharing,
+    /// Which keys have these numbers, where several limits are of one name: nothing for the limit's
+    /// own, else what the override matches. The same bytes on every node.
+    pub keys: Box<[u8]>,
+    /// Which edition of the limit this is; 0 where that is not said. Of nodes that define a limit
+    /// differently, those with the newest say how it is counted.
+    pub version: u64,
     /// Whether a node that cannot reach the state may go on with its share of a lease.
     pub on_its_own: bool,
 }
@@ -104,6 +110,12 @@ pub trait SharedStore: fmt::Debug + Send + Sync {
     /// # Errors
     /// What is wrong with it, for people.
     fn validate(&self, limit: &SharedLimit) -> Result<(), String>;
+
+    /// These are the limits that this node shares from now on, and no others: the store tells other
+    /// nodes how they are defined, and counts as the newest of them says. Nothing is waited for.
+    fn define(&self, limits: Vec<Arc<SharedLimit>>) {
+        drop(limits);
+    }
 
     /// Takes what is asked from all of these limits, or from none. Limits that cannot be reached
     /// neither take nor refuse.

@@ -30,6 +30,7 @@ pub struct AutoLimiter(Arc<Inner>);
 
 struct Inner {
     name: String,
+    family: String,
     quota: Quota,
     terms: LeaseTerms,
     leased: LeasedLimiter,
@@ -89,6 +90,7 @@ impl AutoLimiter {
         let (leased, driver) = builder.build(Arc::clone(&scripts))?;
         let inner = Inner {
             name: name.to_owned(),
+            family: leased.terms().family(),
             quota,
             terms: *leased.terms(),
             leased,
@@ -158,7 +160,7 @@ impl AutoLimiter {
             unit: permits.max(1),
             returned: 0,
         };
-        let call = request.call(&redis_key(key, &inner.name), &inner.terms);
+        let call = request.call(&redis_key(key, &inner.name, &inner.family), &inner.terms);
         let reply = SpendReply::from_answer(&inner.scripts.call(call, BUDGET).await?)?;
         {
             let mut keys = inner.keys.lock().unwrap_or_else(PoisonError::into_inner);
@@ -201,7 +203,7 @@ impl AutoLimiter {
             unit: 1,
             returned: permits,
         };
-        let call = request.call(&redis_key(key, &inner.name), &inner.terms);
+        let call = request.call(&redis_key(key, &inner.name, &inner.family), &inner.terms);
         if let Err(error) = inner.scripts.call(call, BUDGET).await {
             tracing::debug!(%error, "permits were not given back");
         }

@@ -156,8 +156,8 @@ impl fmt::Debug for LeasedLimiter {
 }
 
 impl LeasedLimiter {
-    /// A limiter of this name. Nodes that give the same name, and keys, share buckets; all of them
-    /// must have the same quota and scheme.
+    /// A limiter of this name. Nodes that give the same name, quota and scheme share buckets, one
+    /// for each key.
     pub fn builder(name: &str, quota: Quota) -> LeasedLimiterBuilder {
         LeasedLimiterBuilder {
             name: name.to_owned(),
@@ -312,6 +312,6 @@ fn until(clock: &dyn Clock, then: Timestamp) -> Duration {
 }
 
 /// The key in Redis of a key of a limit.
-pub(super) fn redis_key(key: &str, limit: &str) -> Vec<u8> {
-    crate::key::key_of("tgb", &Subject::from(key), limit)
+pub(super) fn redis_key(key: &str, limit: &str, family: &str) -> Vec<u8> {
+    crate::key::key_of(family, &Subject::from(key), limit)
 }

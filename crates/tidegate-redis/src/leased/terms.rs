@@ -102,6 +102,21 @@ impl LeaseTerms {
         Err(LeaseError::Numbers)
     }
 
+    /// What keys of these terms are of. What is kept is in units and ticks of theirs, which others
+    /// would misread: where nodes have different terms, each counts with those of the same.
+    pub(super) fn family(&self) -> String {
+        let Self {
+            scheme,
+            burst,
+            num,
+            den,
+            tick_micros,
+            ..
+        } = self;
+        let terms = format!("{scheme:?} {burst} {num} {den} {tick_micros}");
+        format!("tgb{}", crate::key::short_hash(terms.as_bytes()))
+    }
+
     /// The burst, in permits.
     pub const fn burst(&self) -> u64 {
         self.burst

@@ -5,6 +5,7 @@ mod certificates;
 mod cluster;
 mod concurrency;
 mod conformance;
+mod definitions;
 mod endpoint;
 mod endpoint_cluster;
 mod endpoint_once;

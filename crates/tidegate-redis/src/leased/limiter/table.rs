@@ -51,6 +51,7 @@ type Shard = HashMap<Box<str>, Arc<Entry>>;
 pub(super) struct Table {
     terms: LeaseTerms,
     name: Box<str>,
+    family: Box<str>,
     shards: Vec<RwLock<Shard>>,
     /// Most keys of one shard.
     room: usize,
@@ -66,8 +67,9 @@ impl Table {
     pub(super) fn new(terms: LeaseTerms, name: &str, max_keys: usize) -> Self {
         let shards = SHARDS.min(max_keys);
         Self {
-            terms,
             name: name.into(),
+            family: terms.family().into(),
+            terms,
             shards: (0..shards).map(|_| RwLock::default()).collect(),
             room: max_keys / shards,
             keys: AtomicUsize::new(0),
@@ -176,7 +178,7 @@ impl Table {
         let id = NodeId(self.lives.fetch_add(1, Ordering::Relaxed));
         let entry = Arc::new(Entry {
             key: key.into(),
-            redis_key: redis_key(key, &self.name),
+            redis_key: redis_key(key, &self.name, &self.family),
             node: LeaseNode::new(self.terms, id, now),
             answered: Notify::new(),
             is_urgent: AtomicBool::new(false),

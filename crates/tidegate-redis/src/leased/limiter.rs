@@ -1,6 +1,7 @@
 //! A leased limit as library users hold it.
 
 mod driver;
+mod entry;
 mod table;
 
 use std::fmt;
@@ -9,17 +10,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidegate::{Clock, Decision, Quota, SystemClock, Timestamp};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 pub use self::driver::LeaseDriver;
-use self::table::{Entry, Table};
-use super::node::{LEASE_BUDGET, LeaseState};
+use self::entry::Entry;
+use self::table::Table;
+use super::node::{Checked, LEASE_BUDGET, LeaseNode, LeaseState};
+use super::pipeline::LeasePipeline;
 use super::terms::{LeaseError, LeaseTerms, Scheme};
-use crate::call::Scripts;
+use super::wire::{NodeId, SpendRequest};
+use crate::call::{Scripts, Unavailable};
 use crate::key::Subject;
 
 /// Keys that are held at once unless told otherwise.
 const MAX_KEYS: usize = 100_000;
+/// How long each call of a reset may take.
+const RESET_BUDGET: Duration = Duration::from_millis(25);
 
 /// A token bucket per key that many nodes share through one Redis, and decide on locally.
 ///
@@ -63,12 +69,15 @@ const MAX_KEYS: usize = 100_000;
 /// # What it costs
 ///
 /// One call of Redis per key, node and [refresh](LeaseTerms::refresh) (up to four where a lease
-/// runs low early), whatever the traffic. Redis does work in proportion to the number of nodes:
+/// runs low early), whatever the traffic; and for a key that is asked for now and then at most
+/// three calls each time: one when it is asked for, one when it is not any more, one when it is
+/// forgotten. At most 64 calls are under way at once ([`LeasePipeline`]). Redis does work in proportion to the number of nodes:
 /// with more than 24 of them a shared key costs it a few percent of a core.
 ///
 /// A key that a node has not been asked for before has nothing there until Redis answers: the
 /// first [`check`](Self::check) is refused, [`check_async`](Self::check_async) waits. A key that
-/// nobody asks for is given back within seconds.
+/// nobody asks for is given back after a refresh, but for a thirty-second part of the burst, which
+/// it has until its lease ends.
 ///
 /// Clones are the same limiter. When the last is dropped its driver says goodbye and ends.
 #[derive(Clone)]
@@ -81,6 +90,10 @@ pub struct LeasedLimiter {
 struct Shared {
     table: Table,
     clock: Arc<dyn Clock>,
+    name: Box<str>,
+    pipeline: LeasePipeline,
+    /// Whether the driver has ended.
+    ended: watch::Sender<bool>,
     /// There is something to do for the driver.
     wake: Notify,
     calls: AtomicU64,
@@ -89,12 +102,25 @@ struct Shared {
 }
 
 impl Shared {
-    fn check(&self, entry: &Arc<Entry>, now: Timestamp, permits: u64) -> Decision {
+    fn check(&self, entry: &Arc<Entry>, now: Timestamp, permits: u64) -> Checked {
         let checked = entry.node.check(now, permits);
         if checked.is_due && self.table.urge(entry) {
             self.wake.notify_one();
         }
-        checked.decision
+        checked
+    }
+
+    /// Whether no answer is to be expected.
+    fn is_silent(&self) -> bool {
+        self.table.is_closed() || self.pipeline.is_down()
+    }
+
+    fn entry(&self, key: &str, now: Timestamp) -> Arc<Entry> {
+        let (entry, is_crowded) = self.table.entry(key, now);
+        if is_crowded {
+            self.wake.notify_one();
+        }
+        entry
     }
 }
 
@@ -176,36 +202,51 @@ impl LeasedLimiter {
     pub fn check(&self, key: &str, permits: u64) -> Decision {
         let shared = &self.shared;
         let now = shared.clock.now();
-        let check = |entry: &Arc<Entry>| shared.check(entry, now, permits);
-        let decision = shared.table.with(key, check);
-        decision.unwrap_or_else(|| check(&shared.table.entry(key, now)))
+        let check = |entry: &Arc<Entry>| shared.check(entry, now, permits).decision;
+        if let Some(decision) = shared.table.with(key, check) {
+            return decision;
+        }
+        if permits == 0 {
+            // Who only looks makes nothing.
+            let unknown = LeaseNode::new(*self.terms(), NodeId(0), now);
+            return unknown.check(now, 0).decision;
+        }
+        check(&shared.entry(key, now))
     }
 
-    /// The same; where Redis has not answered for this key yet, after the first answer, for which
-    /// it waits at most 15 ms. A key that is just being given back is waited for as long, too.
+    /// The same; where this node has no lease of the key, or only what is kept of one that nobody
+    /// asked for, it waits for the next answer of Redis, for at most 15 ms, and not while nothing
+    /// answers.
     ///
     /// # Cancel safety
     /// Dropping the future takes nothing: permits are taken at its end.
     pub async fn check_async(&self, key: &str, permits: u64) -> Decision {
         let shared = &self.shared;
-        // One that is given back is another soon after that, which is new.
+        // One that has just been given back is another soon after that, which is new.
         for _ in 0..3 {
             let now = shared.clock.now();
-            let entry = shared.table.entry(key, now);
+            if permits == 0 {
+                break;
+            }
+            let entry = shared.entry(key, now);
             let answered = entry.answered.notified();
             tokio::pin!(answered);
             // Before the check: an answer that comes right after it is noticed.
             answered.as_mut().enable();
-            let is_to_come = entry.node.is_new() || entry.node.is_leaving();
-            let decision = shared.check(&entry, now, permits);
-            if decision.is_allowed() || !is_to_come {
-                return decision;
-            }
-            if tokio::time::timeout(LEASE_BUDGET, answered).await.is_err() {
-                return decision;
+            if !entry.node.has_left() {
+                let is_asking = entry.node.is_asking();
+                let is_provided = entry.node.is_provided(now);
+                let Checked { decision, is_due } = shared.check(&entry, now, permits);
+                let is_to_come = !is_provided && (is_asking || is_due) && !shared.is_silent();
+                if decision.is_allowed() || !is_to_come {
+                    return decision;
+                }
+                if tokio::time::timeout(LEASE_BUDGET, answered).await.is_err() {
+                    return decision;
+                }
             }
             if entry.node.has_left() {
-                // The driver puts the other in its place.
+                // The driver takes it away.
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }
@@ -218,6 +259,49 @@ impl LeasedLimiter {
         if let Some(entry) = self.shared.table.get(key) {
             entry.node.give_back(self.shared.clock.now(), permits);
         }
+    }
+
+    /// Makes a key as good as new: its bucket in Redis is full but for what is lent to nodes, which
+    /// may spend that. So what all nodes admit from then on is at most the burst and the rate, as
+    /// after a rest; and this node asks for more at once.
+    ///
+    /// # Errors
+    /// [`Unavailable`] where Redis does not answer in time: it may have been done.
+    pub async fn reset(&self, key: &str) -> Result<(), Unavailable> {
+        let shared = &self.shared;
+        let request = SpendRequest {
+            want: 0,
+            unit: 1,
+            returned: self.terms().burst(),
+        };
+        // What is owed may be as much as the burst, too.
+        for _ in 0..2 {
+            let call = request.call(&redis_key(key, &shared.name), self.terms());
+            shared.pipeline.scripts().call(call, RESET_BUDGET).await?;
+        }
+        if let Some(entry) = shared.table.get(key)
+            && shared.table.urge(&entry)
+        {
+            shared.wake.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Has the driver give back all that is leased, and waits until it has ended. From then on
+    /// nothing is admitted.
+    ///
+    /// # Cancel safety
+    /// Dropped before, the driver goes on with it.
+    pub async fn leave(&self) {
+        let mut ended = self.shared.ended.subscribe();
+        self.shared.table.close();
+        self.shared.wake.notify_one();
+        // An error would mean that the sender is gone, which is here.
+        let _ = ended.wait_for(|ended| *ended).await;
+    }
+
+    pub(super) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.shared.clock)
     }
 
     /// The numbers that this limit is leased with.
@@ -267,8 +351,9 @@ impl LeasedLimiterBuilder {
     }
 
     /// The most keys that this node holds at once, at least 1; 100,000 unless said. Beyond that a
-    /// new key takes the place of one near it that is asked for least, whose lease then runs out
-    /// unused.
+    /// new key takes the place of another, which says goodbye: of up to 16 that have not been
+    /// looked at for longest, the one that nobody has asked for for longest. Keys are spread over
+    /// 32 parts with room for as many each, so that a few percent fewer may be held.
     pub fn max_keys(mut self, max_keys: usize) -> Self {
         self.max_keys = max_keys.max(1);
         self
@@ -280,7 +365,13 @@ impl LeasedLimiterBuilder {
         self
     }
 
-    /// The limiter, and what has to run for it to have anything.
+    /// Its name, quota and most keys.
+    pub(super) fn what(&self) -> (String, Quota, usize) {
+        (self.name.clone(), self.quota, self.max_keys)
+    }
+
+    /// The limiter, and what has to run for it to have anything. Where several limiters use the
+    /// same Redis, better [in one pipeline](Self::build_in).
     ///
     /// # Errors
     /// [`LeaseError`] where the quota cannot be leased.
@@ -288,10 +379,24 @@ impl LeasedLimiterBuilder {
         self,
         scripts: Arc<dyn Scripts>,
     ) -> Result<(LeasedLimiter, LeaseDriver), LeaseError> {
+        self.build_in(&LeasePipeline::new(scripts))
+    }
+
+    /// The same, with calls that share a pipeline with those of others.
+    ///
+    /// # Errors
+    /// [`LeaseError`] where the quota cannot be leased.
+    pub fn build_in(
+        self,
+        pipeline: &LeasePipeline,
+    ) -> Result<(LeasedLimiter, LeaseDriver), LeaseError> {
         let terms = LeaseTerms::new(&self.quota, self.scheme)?;
         let shared = Arc::new(Shared {
             table: Table::new(terms, &self.name, self.max_keys),
             clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
+            name: self.name.into(),
+            pipeline: pipeline.clone(),
+            ended: watch::Sender::new(false),
             wake: Notify::new(),
             calls: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -301,7 +406,7 @@ impl LeasedLimiterBuilder {
             shared: Arc::clone(&shared),
             _open: Arc::new(Open(Arc::clone(&shared))),
         };
-        Ok((limiter, LeaseDriver::new(shared, scripts)))
+        Ok((limiter, LeaseDriver::new(shared, pipeline.clone())))
     }
 }
 

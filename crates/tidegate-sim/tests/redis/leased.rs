@@ -4,6 +4,7 @@ mod auto;
 mod broken;
 mod calls;
 mod limiter;
+mod many_keys;
 mod parity;
 
 use redis::Connection;

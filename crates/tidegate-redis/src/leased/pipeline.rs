@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 pub(super) use self::pace::Turn;
-use self::pace::{Ended, Pace};
+use self::pace::{Ended, Pace, Pass};
 use super::node::LEASE_BUDGET;
 use crate::backoff::random;
 use crate::call::{Scripts, Unavailable};
@@ -20,9 +20,10 @@ use crate::{Answer, ScriptCall};
 /// Carries the refreshes of leased limiters to one endpoint: at most 64 at once, all limiters
 /// together that share it, and one back-off for all of them.
 ///
-/// Where nothing has answered for 16 calls no key asks any more, but one at a time after a wait of
-/// random length, of up to 25 ms at first and 500 ms at most. Once that is answered there is one
-/// call at once, and for each answer one more. Clones are the same.
+/// Where three calls have had no answer (those under way together are one), and none has come in
+/// between, no key asks any more but one at a time after a wait of random length, of up to 25 ms
+/// at first and 500 ms at most. Once that is answered one call may be under way, and for each
+/// answer one more. Clones are the same.
 #[derive(Clone)]
 pub struct LeasePipeline(Arc<Inner>);
 
@@ -58,9 +59,9 @@ impl LeasePipeline {
     /// Whether a call may be made now. If so, [`Place::call`] has to make it.
     pub(super) fn turn(&self, now: Timestamp) -> Result<Place, Turn> {
         match self.pace().turn(now) {
-            Turn::Goes { is_trial } => Ok(Place {
+            Turn::Goes(pass) => Ok(Place {
                 pipeline: self.clone(),
-                is_trial,
+                pass,
                 ended: None,
             }),
             turn => Err(turn),
@@ -92,7 +93,7 @@ impl LeasePipeline {
 #[derive(Debug)]
 pub(super) struct Place {
     pipeline: LeasePipeline,
-    is_trial: bool,
+    pass: Pass,
     /// How and when it ended.
     ended: Option<(Ended, Timestamp)>,
 }
@@ -121,7 +122,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         // A call that was given up says nothing of Redis.
         let (ended, now) = self.ended.unwrap_or((Ended::GivenUp, Timestamp::EPOCH));
-        let how = (self.is_trial, ended);
+        let how = (self.pass, ended);
         let change = self.pipeline.pace().ended(now, how, random());
         self.pipeline.0.freed.notify_waiters();
         match change {

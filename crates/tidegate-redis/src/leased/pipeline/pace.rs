@@ -9,9 +9,12 @@ use crate::backoff::{Backoff, FIRST};
 
 /// Calls under way at once.
 pub(super) const MOST: u32 = 64;
-/// After so many in a row without an answer nobody answers. Of a cluster whose servers are half of
-/// them away so many in a row are rare.
-const MISSES: u32 = 16;
+/// After so many misses without an answer in between nobody answers. Those that were under way
+/// together are one: they tell of one moment.
+const MISSES: u32 = 3;
+/// The same of calls that were not made. More, because that takes no time: of a cluster whose
+/// servers are half of them away so many in a row are rare.
+const NOT_SENT: u32 = 16;
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +31,19 @@ pub(super) enum Ended {
 /// Whether a call may be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::leased) enum Turn {
-    /// As the one that tries, or as any other.
-    Goes { is_trial: bool },
+    Goes(Pass),
     /// Later: when one of those has ended that are under way.
     Full,
     /// Nothing answers. One may try after this time, if nobody does already.
     Down(Timestamp),
+}
+
+/// That a call may be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::leased) struct Pass {
+    /// It tries whether somebody answers again.
+    is_trial: bool,
+    number: u64,
 }
 
 /// What the world may want to know.
@@ -48,7 +58,12 @@ pub(super) struct Pace {
     under_way: u32,
     /// How many may be.
     window: u32,
+    /// How many calls were made.
+    number: u64,
     misses: u32,
+    /// What was made before this number belongs to a miss that was counted.
+    counted: u64,
+    not_sent: u32,
     down: Option<Down>,
     backoff: Backoff,
 }
@@ -66,7 +81,10 @@ impl Default for Pace {
         Self {
             under_way: 0,
             window: MOST,
+            number: 0,
             misses: 0,
+            counted: 0,
+            not_sent: 0,
             down: None,
             backoff: Backoff::default(),
         }
@@ -93,21 +111,24 @@ impl Pace {
             return Turn::Full;
         }
         self.under_way += 1;
-        let is_trial = self.is_down();
-        Turn::Goes { is_trial }
+        self.number += 1;
+        Turn::Goes(Pass {
+            is_trial: self.is_down(),
+            number: self.number,
+        })
     }
 
     /// Of those that were under way when it went down only an answer counts.
     pub(super) fn ended(
         &mut self,
         now: Timestamp,
-        (is_trial, ended): (bool, Ended),
+        (pass, ended): (Pass, Ended),
         chance: u64,
     ) -> Option<Change> {
         self.under_way -= 1;
         match (ended, self.down) {
             (Ended::Answered, down) => {
-                self.misses = 0;
+                (self.misses, self.not_sent) = (0, 0);
                 self.window = if down.is_some() { 1 } else { self.window + 1 }.min(MOST);
                 self.down = None;
                 self.backoff.reset();
@@ -117,20 +138,25 @@ impl Pace {
             }
             (Ended::GivenUp, down) => {
                 self.down = down.map(|down| Down {
-                    is_tried: down.is_tried && !is_trial,
+                    is_tried: down.is_tried && !pass.is_trial,
                     ..down
                 });
                 None
             }
             (Ended::Missed | Ended::NotSent, Some(down)) => {
-                if is_trial {
+                if pass.is_trial {
                     self.wait(down.since, now, ended, chance);
                 }
                 None
             }
             (Ended::Missed | Ended::NotSent, None) => {
-                self.misses += 1;
-                if self.misses < MISSES {
+                if ended == Ended::NotSent {
+                    self.not_sent += 1;
+                } else if pass.number > self.counted {
+                    self.misses += 1;
+                    self.counted = self.number;
+                }
+                if self.misses < MISSES && self.not_sent < NOT_SENT {
                     return None;
                 }
                 self.wait(now, now, ended, chance);

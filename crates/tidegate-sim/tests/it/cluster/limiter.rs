@@ -241,9 +241,9 @@ async fn while_redis_is_away_one_key_tries_for_all_and_then_those_that_are_asked
         }
         milli().await;
         if millis == 200 {
-            // The first ones were under way together.
+            // Three times those that were under way together, and who tried since.
             let failed = limiter.stats().failed - before.failed;
-            assert!(failed <= 64 + 10, "{failed}");
+            assert!(failed <= 3 * 64 + 10, "{failed}");
             before = limiter.stats();
         }
     }

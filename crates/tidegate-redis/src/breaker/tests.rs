@@ -222,7 +222,9 @@ proptest! {
                     } else if before == Phase::Closed {
                         let is_miss = outcome == Outcome::Missed && !is_same;
                         if is_miss {
-                            out.iter_mut().for_each(|(_, _, is_same)| *is_same = true);
+                            for (_, _, is_same) in &mut out {
+                                *is_same = true;
+                            }
                         }
                         if is_miss || outcome == Outcome::Answered {
                             last.push_front(outcome == Outcome::Missed);

@@ -126,12 +126,10 @@ impl NodeShare {
 
     fn due(&self) -> Option<Timestamp> {
         let tickets = &self.tickets;
-        if !tickets.nobody_waits() {
-            Some(self.attempts.not_before())
-        } else if self.leaves
+        let can_leave = self.leaves
             && self.entry_until.is_some()
-            && (tickets.in_use() == 0 || self.share > tickets.in_use())
-        {
+            && (tickets.in_use() == 0 || self.share > tickets.in_use());
+        if can_leave || !tickets.nobody_waits() {
             Some(self.attempts.not_before())
         } else if self.entry_until.is_some() || tickets.in_use() > 0 {
             Some(self.next_beat.max(self.attempts.not_before()))

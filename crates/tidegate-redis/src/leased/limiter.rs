@@ -1,5 +1,6 @@
 //! A leased limit as library users hold it.
 
+mod builder;
 mod driver;
 mod entry;
 mod table;
@@ -9,21 +10,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tidegate::{Clock, Decision, Quota, SystemClock, Timestamp};
+use tidegate::{Clock, Decision, Quota, Timestamp};
 use tokio::sync::{Notify, watch};
 
+pub use self::builder::LeasedLimiterBuilder;
 pub use self::driver::LeaseDriver;
 use self::entry::Entry;
 use self::table::Table;
 use super::node::{Checked, LEASE_BUDGET, LeaseNode, LeaseState};
 use super::pipeline::LeasePipeline;
-use super::terms::{LeaseError, LeaseTerms, Scheme};
+use super::terms::LeaseTerms;
 use super::wire::{NodeId, SpendRequest};
-use crate::call::{Scripts, Unavailable};
+use crate::call::Unavailable;
 use crate::key::Subject;
 
-/// Keys that are held at once unless told otherwise.
-const MAX_KEYS: usize = 100_000;
 /// How long each call of a reset may take.
 const RESET_BUDGET: Duration = Duration::from_millis(25);
 
@@ -51,7 +51,7 @@ const RESET_BUDGET: Duration = Duration::from_millis(25);
 ///
 /// # What it guarantees
 ///
-/// With [`Scheme::Strict`], all nodes together admit in no interval of length *t* more than
+/// With [`Scheme::Strict`](crate::Scheme::Strict), all nodes together admit in no interval of length *t* more than
 /// burst + rate * t, whatever fails: nodes that crash or stand still, connections that break one
 /// way or both, messages that are late, lost or doubled, a Redis that is away, and clocks that are
 /// up to half a thousandth fast or slow. Three things are beyond that. A Redis that loses what it
@@ -69,10 +69,10 @@ const RESET_BUDGET: Duration = Duration::from_millis(25);
 /// # What it costs
 ///
 /// One call of Redis per key, node and [refresh](LeaseTerms::refresh) (up to four where a lease
-/// runs low early), whatever the traffic; and for a key that is asked for now and then at most
-/// three calls each time: one when it is asked for, one when it is not any more, one when it is
-/// forgotten. At most 64 calls are under way at once ([`LeasePipeline`]). Redis does work in proportion to the number of nodes:
-/// with more than 24 of them a shared key costs it a few percent of a core.
+/// runs low early), whatever the traffic; and for a key that is asked for now and then three calls
+/// each time: one when it is asked for, one when it is not any more, one when it is forgotten. At
+/// most 64 calls are under way at once ([`LeasePipeline`]). Redis does work in proportion to the
+/// number of nodes: with more than 24 of them a shared key costs it a few percent of a core.
 ///
 /// A key that a node has not been asked for before has nothing there until Redis answers: the
 /// first [`check`](Self::check) is refused, [`check_async`](Self::check_async) waits. A key that
@@ -185,13 +185,7 @@ impl LeasedLimiter {
     /// A limiter of this name. Nodes that give the same name, and keys, share buckets; all of them
     /// must have the same quota and scheme.
     pub fn builder(name: &str, quota: Quota) -> LeasedLimiterBuilder {
-        LeasedLimiterBuilder {
-            name: name.to_owned(),
-            quota,
-            scheme: Scheme::default(),
-            max_keys: MAX_KEYS,
-            clock: None,
-        }
+        LeasedLimiterBuilder::new(name, quota)
     }
 
     /// Takes `permits` of this key if this node has them. It waits for nothing and does no I/O.
@@ -329,84 +323,6 @@ impl LeasedLimiter {
             nodes: node.nodes(),
             minted: node.minted(),
         })
-    }
-}
-
-/// Makes a [`LeasedLimiter`].
-#[derive(Debug)]
-#[must_use = "a builder does nothing until `build`"]
-pub struct LeasedLimiterBuilder {
-    name: String,
-    quota: Quota,
-    scheme: Scheme,
-    max_keys: usize,
-    clock: Option<Arc<dyn Clock>>,
-}
-
-impl LeasedLimiterBuilder {
-    /// How nodes that have fallen silent are treated; strict unless said.
-    pub const fn scheme(mut self, scheme: Scheme) -> Self {
-        self.scheme = scheme;
-        self
-    }
-
-    /// The most keys that this node holds at once, at least 1; 100,000 unless said. Beyond that a
-    /// new key takes the place of another, which says goodbye: of up to 16 that have not been
-    /// looked at for longest, the one that nobody has asked for for longest. Keys are spread over
-    /// 32 parts with room for as many each, so that a few percent fewer may be held.
-    pub fn max_keys(mut self, max_keys: usize) -> Self {
-        self.max_keys = max_keys.max(1);
-        self
-    }
-
-    /// Another clock than the system's: it must go on as tokio's timers do.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
-        self
-    }
-
-    /// Its name, quota and most keys.
-    pub(super) fn what(&self) -> (String, Quota, usize) {
-        (self.name.clone(), self.quota, self.max_keys)
-    }
-
-    /// The limiter, and what has to run for it to have anything. Where several limiters use the
-    /// same Redis, better [in one pipeline](Self::build_in).
-    ///
-    /// # Errors
-    /// [`LeaseError`] where the quota cannot be leased.
-    pub fn build(
-        self,
-        scripts: Arc<dyn Scripts>,
-    ) -> Result<(LeasedLimiter, LeaseDriver), LeaseError> {
-        self.build_in(&LeasePipeline::new(scripts))
-    }
-
-    /// The same, with calls that share a pipeline with those of others.
-    ///
-    /// # Errors
-    /// [`LeaseError`] where the quota cannot be leased.
-    pub fn build_in(
-        self,
-        pipeline: &LeasePipeline,
-    ) -> Result<(LeasedLimiter, LeaseDriver), LeaseError> {
-        let terms = LeaseTerms::new(&self.quota, self.scheme)?;
-        let shared = Arc::new(Shared {
-            table: Table::new(terms, &self.name, self.max_keys),
-            clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
-            name: self.name.into(),
-            pipeline: pipeline.clone(),
-            ended: watch::Sender::new(false),
-            wake: Notify::new(),
-            calls: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
-            asked: AtomicU64::new(0),
-        });
-        let limiter = LeasedLimiter {
-            shared: Arc::clone(&shared),
-            _open: Arc::new(Open(Arc::clone(&shared))),
-        };
-        Ok((limiter, LeaseDriver::new(shared, pipeline.clone())))
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tidegate::{Decision, Retry, Timestamp, Verdict};
 
-use self::books::{Books, Flight, Plan};
+use self::books::{Books, Flight, Mode, Plan};
 pub use self::state::LeaseState;
 use super::terms::{LeaseTerms, surely_within};
 use super::wire::{LeaseReply, LeaseRequest, NodeId};
@@ -193,9 +193,9 @@ impl LeaseNode {
             books.given = 0;
         }
         books.spent_until(self.tokens.load(Ordering::Acquire));
-        let asked = books.measure(now, refused);
+        let (asked, is_idle) = books.measure(now, refused);
         self.asked.fetch_add(asked, Ordering::Relaxed);
-        let plan = books.plan(&self.terms, now, (is_live, must_leave));
+        let plan = books.plan(&self.terms, now, (is_idle, is_live, must_leave));
         let target = match plan {
             Plan::Forget => {
                 books.has_left = true;
@@ -253,7 +253,7 @@ impl LeaseNode {
         self.is_down.store(false, Ordering::Release);
 
         let refresh = nanos(self.terms.refresh());
-        let (early, low, next) = if books.rests {
+        let (early, low, next) = if books.mode == Mode::Rests {
             // Whoever asks has it refreshed, whatever is left; else it has until the lease ends.
             (0, NEVER, nanos(self.terms.lease()))
         } else {
@@ -298,7 +298,7 @@ impl LeaseNode {
         if books.flight.is_some() || books.has_left {
             return;
         }
-        (books.is_down, books.stands_by) = (true, true);
+        (books.is_down, books.mode) = (true, Mode::StandsBy);
         self.is_down.store(true, Ordering::Release);
         // From then on it is for whoever asks next.
         self.low.store(NEVER, Ordering::Relaxed);

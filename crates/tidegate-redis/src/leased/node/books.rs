@@ -21,6 +21,16 @@ const RESTING_PART: u64 = 32;
 const HEADROOM: u64 = 115;
 const SECOND: u64 = 1_000_000_000;
 
+/// Whether a key looks after itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Active,
+    /// Nobody asks, and Redis was told so.
+    Rests,
+    /// Nothing answers any key: it waits until somebody asks.
+    StandsBy,
+}
+
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
@@ -50,14 +60,9 @@ pub(super) struct Books {
     measured: Timestamp,
     /// Asked for since then as well: so short a time ago that the demand was a guess.
     guessed: Option<u64>,
-    /// Nobody had asked since the call before the last time it was measured.
-    is_idle: bool,
     /// When somebody had last asked, as far as calls tell.
     pub(super) asked_at: Timestamp,
-    /// Nothing answers any key: it waits until somebody asks.
-    pub(super) stands_by: bool,
-    /// Nobody asks, and Redis was told so.
-    pub(super) rests: bool,
+    pub(super) mode: Mode,
     /// Permits spent since then, and what there was when they were last counted.
     spent: u64,
     pub(super) given: u64,
@@ -110,10 +115,8 @@ impl Books {
             demand: 0,
             measured: now,
             guessed: None,
-            is_idle: true,
-            stands_by: false,
             asked_at: now,
-            rests: false,
+            mode: Mode::Active,
             spent: 0,
             given: 0,
             share: 0,
@@ -135,21 +138,21 @@ impl Books {
         self.given = left;
     }
 
-    /// How much was asked since the last time, which is noted as a rate.
-    pub(super) fn measure(&mut self, now: Timestamp, refused: u64) -> u64 {
+    /// How much was asked since the last time, which is noted as a rate; and whether nobody has.
+    pub(super) fn measure(&mut self, now: Timestamp, refused: u64) -> (u64, bool) {
         let asked = self.spent.saturating_add(refused);
         self.spent = 0;
         if asked > 0 {
             self.asked_at = now;
         }
-        if self.rests {
+        if self.mode == Mode::Rests {
             // How long it was at rest says nothing of what is to come.
             self.measured = now;
         }
         let passed = now.nanos_since(self.measured);
         // Those who had to wait then are those who were served since.
         let counted = asked.max(self.guessed.unwrap_or(0));
-        self.is_idle = counted == self.guessed.unwrap_or(0);
+        let is_idle = counted == self.guessed.unwrap_or(0);
         let rate =
             u128::from(counted) * u128::from(SECOND) / u128::from(passed.max(SHORTEST_MEASURE));
         let rate = u64::try_from(rate).unwrap_or(u64::MAX).min(1 << 50);
@@ -162,7 +165,7 @@ impl Books {
         } else {
             (self.guessed, self.measured) = (None, now);
         }
-        asked
+        (asked, is_idle)
     }
 
     /// What to do now that it has been measured.
@@ -170,16 +173,16 @@ impl Books {
         &self,
         terms: &LeaseTerms,
         now: Timestamp,
-        (is_live, must_leave): (bool, bool),
+        (is_idle, is_live, must_leave): (bool, bool, bool),
     ) -> Plan {
-        let is_idle = self.is_idle;
+        let rests = self.mode == Mode::Rests;
         // All that Redis knew of it has ended.
-        let is_over = self.seq == 0 || self.rests && !is_live;
+        let is_over = self.seq == 0 || rests && !is_live;
         let is_unknown = self.seq == 0 || now >= self.mint_end(terms);
         let may_forget = self.is_forgotten(terms, now) || is_over && (is_unknown || must_leave);
         if may_forget && (is_idle || must_leave) {
             Plan::Forget
-        } else if must_leave || is_idle && self.rests {
+        } else if must_leave || is_idle && rests {
             Plan::Leave
         } else if is_idle && !self.is_down && self.target_for(terms.refresh()) <= 1 {
             Plan::Rest
@@ -215,8 +218,11 @@ impl Books {
         plan: Plan,
     ) -> LeaseRequest {
         self.seq += 1;
-        self.stands_by = false;
-        self.rests = plan == Plan::Rest;
+        self.mode = if plan == Plan::Rest {
+            Mode::Rests
+        } else {
+            Mode::Active
+        };
         let goes_on = plan == Plan::Refresh;
         if !goes_on || now >= self.mint_end(terms) {
             // Given up before it is said.

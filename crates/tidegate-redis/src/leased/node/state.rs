@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use tidegate::Timestamp;
 
+use super::books::Mode;
 use super::{LeaseNode, NEVER};
 
 /// What a key lives on at the moment.
@@ -55,7 +56,7 @@ impl LeaseNode {
     /// Whether nothing is left of it in Redis, and nobody has asked for it since that answers.
     pub(in crate::leased) fn is_given_up(&self, now: Timestamp) -> bool {
         let books = self.lock();
-        books.stands_by && books.is_forgotten(&self.terms, now)
+        books.mode == Mode::StandsBy && books.is_forgotten(&self.terms, now)
     }
 
     /// When nothing is left of it in Redis if no call gets there.

@@ -111,8 +111,8 @@ async fn thirty_thousand_keys_on_one_node_and_a_redis_that_is_away_for_two_secon
     assert_eq!(health.counts.connects, connects, "the breaker has opened");
     // One in a hundred is room for a busy machine.
     assert!(normal.refused * 100 <= normal.asked, "{normal:?}");
-    // One to have it, one to rest, one to leave.
-    assert!(normal.calls <= 3 * normal.asked + KEYS / 10, "{normal:?}");
+    // One to have it, one to rest, one to leave; and some that are late on a busy machine.
+    assert!(normal.calls <= 4 * normal.asked, "{normal:?}");
 
     server.signal("-STOP");
     let away = node.ask_for(Duration::from_secs(2)).await;

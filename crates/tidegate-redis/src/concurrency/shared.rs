@@ -36,7 +36,8 @@ use crate::{Scripts, Unavailable};
 /// ```
 ///
 /// Clones are the same limit; with the last of them goes what it kept for requests to come. A
-/// process that has been started again is another node: what it held before becomes free when it expires, within [`ConcurrencyOptions::ttl`] (or two windows).
+/// process that has been started again is another node: what it held before becomes free when it
+/// expires, within [`ConcurrencyOptions::ttl`] (or two windows).
 #[derive(Clone, Debug)]
 pub struct SharedConcurrency {
     name: Arc<str>,

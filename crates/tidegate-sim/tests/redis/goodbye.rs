@@ -48,15 +48,15 @@ impl Node {
     }
 
     /// What was taken, if it was allowed; nothing where nobody answered.
-    fn take(&self, limit: &Arc<SharedLimit>, permits: u64) -> Option<Option<Box<dyn SharedTaken>>> {
+    fn take(&self, limit: &Arc<SharedLimit>, permits: u64) -> Option<Box<dyn SharedTaken>> {
         let ask = SharedAsk {
             limit: Arc::clone(limit),
             key: b"alice".as_slice().into(),
             ask: Ask::new(permits),
         };
-        let mut answers = self.runtime.block_on(self.store.check_all(vec![ask]));
-        let decision = answers.decisions.pop()?.ok()?;
-        decision.is_allowed().then_some(answers.taken)
+        let answers = self.runtime.block_on(self.store.check_all(vec![ask]));
+        let decision = answers.decisions.into_iter().next()?.ok()?;
+        answers.taken.filter(|_| decision.is_allowed())
     }
 
     /// Asks for single permits, more than there are, for so long: how many passed.
@@ -104,7 +104,7 @@ fn the_rate_of_a_node_that_stops_is_the_others_at_once() {
         let both = [&stays, &stops];
         for node in both {
             let limit = &limit;
-            scope.spawn(move || node.ask_for(limit, Duration::from_millis(1_000)));
+            scope.spawn(move || node.ask_for(limit, Duration::from_secs(1)));
         }
     });
     let took = stops.stop();

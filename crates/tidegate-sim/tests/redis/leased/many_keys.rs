@@ -80,8 +80,8 @@ impl Node {
             came.refused += u64::from(refused.unwrap());
         }
         let per_second = |pair: &[(Instant, u64)]| {
-            let passed = (pair[1].0 - pair[0].0).as_secs_f64();
-            ((pair[1].1 - pair[0].1) as f64 / passed) as u64
+            let passed = (pair[1].0 - pair[0].0).as_micros() as u64;
+            (pair[1].1 - pair[0].1) * 1_000_000 / passed
         };
         came.most = marks.windows(2).map(per_second).max().unwrap_or(0);
         came.calls = self.endpoint.health().counts.answered - before;

@@ -28,6 +28,7 @@ mod meeting;
 mod metrics;
 mod node;
 mod overrides;
+mod reach;
 mod shared_call;
 mod shared_limit;
 mod snapshot;

@@ -1,8 +1,8 @@
 //! A limit that several nodes share, as this node has it: what it is to the others, and what holds
 //! while they cannot be reached.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -10,6 +10,8 @@ use tidegate::{
     Decision, Enforcer, Retry, SharedLimit, SharedStore, Sharing, Timestamp, Unavailable, Verdict,
 };
 use tidegate_policy::{Complaint, LimitRule, OnUnavailable, Override, Place, Policy, SharedRule};
+
+use crate::reach::Reach;
 
 /// How long a node may believe to know how many there are: after that, others may have come.
 pub(crate) const SHARE_LASTS: Duration = Duration::from_secs(10);
@@ -23,8 +25,12 @@ pub(crate) struct Shared {
     limits: Vec<Arc<SharedLimit>>,
     rule: SharedRule,
     max_keys: usize,
-    /// Since when it cannot be reached (Unix ns); 0 while it can.
+    /// Since when nothing has answered (Unix ns); 0 while it does.
     since: AtomicU64,
+    /// What people are told of that.
+    reach: Mutex<Reach>,
+    /// Whether an answer may change that.
+    has_missed: AtomicBool,
     /// This node's share, for as many nodes as there were when it was made.
     share: ArcSwapOption<Share>,
 }
@@ -56,12 +62,15 @@ impl Shared {
         old: Option<&Self>,
     ) -> Self {
         let limits: Vec<_> = limits_of(rule, shared, version).map(Arc::new).collect();
+        let reach = old.map_or_else(Reach::default, |old| *old.reach());
         Self {
             store,
             limits,
             rule: shared,
             max_keys: rule.max_keys,
             since: AtomicU64::new(old.map_or(0, |old| old.since.load(Ordering::Relaxed))),
+            has_missed: AtomicBool::new(!reach.is_well()),
+            reach: Mutex::new(reach),
             share: ArcSwapOption::empty(),
         }
     }
@@ -92,13 +101,42 @@ impl Shared {
     }
 
     /// Notes that it answered.
-    pub(crate) fn reached(&self) {
-        if self.since.load(Ordering::Relaxed) > 0 && self.since.swap(0, Ordering::Relaxed) > 0 {
-            tracing::info!(
-                limit = self.limits[0].name,
-                "the shared limit answers again"
-            );
+    pub(crate) fn reached(&self, now: Timestamp) {
+        if self.since.load(Ordering::Relaxed) > 0 {
+            self.since.store(0, Ordering::Relaxed);
         }
+        if !self.has_missed.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut reach = self.reach();
+        let change = reach.answered(now);
+        self.has_missed.store(!reach.is_well(), Ordering::Relaxed);
+        drop(reach);
+        if change.is_some() {
+            let limit = self.limits[0].name.as_str();
+            tracing::info!(limit, "the shared limit answers again");
+        }
+    }
+
+    fn missed(&self, now: Timestamp, why: &Unavailable) {
+        let mut reach = self.reach();
+        let change = reach.missed(now);
+        self.has_missed.store(true, Ordering::Relaxed);
+        drop(reach);
+        if change.is_some() {
+            let instead = match self.rule.on_unavailable {
+                OnUnavailable::LocalShare { .. } => "this node's share",
+                OnUnavailable::Open => "everything passes",
+                OnUnavailable::Closed => "nothing passes",
+            };
+            let limit = self.limits[0].name.as_str();
+            tracing::warn!(limit, instead, %why, "the shared limit does not answer");
+        }
+    }
+
+    fn reach(&self) -> MutexGuard<'_, Reach> {
+        // Each change of it leaves nothing half-done.
+        self.reach.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What holds at `now` where it did not answer.
@@ -109,15 +147,7 @@ impl Shared {
             Ordering::Relaxed,
             Ordering::Relaxed,
         );
-        if first.is_ok() {
-            let instead = match self.rule.on_unavailable {
-                OnUnavailable::LocalShare { .. } => "this node's share",
-                OnUnavailable::Open => "everything passes",
-                OnUnavailable::Closed => "nothing passes",
-            };
-            let limit = self.limits[0].name.as_str();
-            tracing::warn!(limit, instead, %why, "the shared limit does not answer");
-        }
+        self.missed(now, why);
         let since = Timestamp::from_nanos(first.err().unwrap_or(now.as_nanos()));
         match self.rule.on_unavailable {
             OnUnavailable::Open => Instead::Decision(self.fixed(at, true)),
@@ -213,6 +243,7 @@ fn limits_of(
     shared: SharedRule,
     version: u64,
 ) -> impl Iterator<Item = SharedLimit> {
+    let max_keys = rule.max_keys;
     let overrides = rule.overrides.iter().map(|one| (&one.limit, keys_of(one)));
     let all = std::iter::once((&rule.limit, Box::default())).chain(overrides);
     all.map(move |(limit, keys)| SharedLimit {
@@ -221,6 +252,7 @@ fn limits_of(
         sharing: shared.sharing,
         keys,
         version,
+        max_keys,
         on_its_own: matches!(shared.on_unavailable, OnUnavailable::LocalShare { .. }),
     })
 }

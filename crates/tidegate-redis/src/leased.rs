@@ -13,6 +13,7 @@
 //! shares together are at most the whole, and the script keeps the same amount back.
 //!
 //! - [`LeasedLimiter`]: what users hold; its [`LeaseDriver`] makes the calls.
+//! - [`LeasePipeline`]: the way of all its calls, bounded, with one back-off.
 //! - [`LeaseTerms`]: the numbers, from a quota.
 //! - [`LeaseNode`]: what one node has of one key; decides, says when to call and with what.
 //! - [`AutoLease`]: whether leasing a key is worth it.
@@ -22,6 +23,7 @@ mod auto;
 mod auto_limiter;
 mod limiter;
 mod node;
+mod pipeline;
 mod terms;
 mod wire;
 
@@ -31,5 +33,6 @@ pub use self::limiter::{
     LeaseDriver, LeaseKeyStats, LeaseStats, LeasedLimiter, LeasedLimiterBuilder,
 };
 pub use self::node::{Checked, LEASE_BUDGET, LeaseNode, LeaseState};
+pub use self::pipeline::LeasePipeline;
 pub use self::terms::{LeaseError, LeaseTerms, Scheme};
 pub use self::wire::{LEASE, LeaseReply, LeaseRequest, NodeId, SpendReply, SpendRequest};

@@ -24,8 +24,8 @@ pub use self::health::{Counts, Health, ServerHealth, State};
 pub use self::key::{MAX_KEY_BYTES, Subject};
 pub use self::leased::{
     AutoLease, AutoLimiter, Checked, LEASE, LEASE_BUDGET, LeaseDriver, LeaseError, LeaseKeyStats,
-    LeaseMode, LeaseNode, LeaseReply, LeaseRequest, LeaseState, LeaseStats, LeaseTerms,
-    LeasedLimiter, LeasedLimiterBuilder, NodeId, Scheme, SpendReply, SpendRequest,
+    LeaseMode, LeaseNode, LeasePipeline, LeaseReply, LeaseRequest, LeaseState, LeaseStats,
+    LeaseTerms, LeasedLimiter, LeasedLimiterBuilder, NodeId, Scheme, SpendReply, SpendRequest,
 };
 pub use self::members::MEMBERS;
 pub use self::store::{DefinedBy, RedisStore, validate};

@@ -12,6 +12,7 @@ mod taken;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate::{
     Decision, SharedAnswers, SharedAsk, SharedFuture, SharedLimit, SharedStore,
@@ -27,7 +28,11 @@ use crate::backoff::random;
 use crate::call::Scripts;
 use crate::exact::Exact;
 use crate::key::Subject;
+use crate::leased::LeasedLimiter;
 use crate::members::Members;
+
+/// How long a node that ends waits for Redis.
+const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
 /// Limits kept in one Redis, for a node: clones are the same.
 #[derive(Clone)]
@@ -77,13 +82,20 @@ impl RedisStore {
         self.0.limiters.defined_elsewhere()
     }
 
-    /// Tells the other nodes that this one ends, so that each grants a larger share from then on.
-    /// It waits for Redis for half a second at most.
+    /// Tells the other nodes that this one ends, and gives back what it has leased, and its shares
+    /// of places, so that the others have them from then on and each grants a larger share. It
+    /// waits for Redis for a second at most, and not for guards of places that are still out; what
+    /// was not given back by then is free when it expires. From then on leased limits admit
+    /// nothing here.
     ///
     /// # Cancel safety
     /// Dropped before, it may have told them, or not; they find out within seconds.
     pub async fn leave(&self) {
-        self.0.members.leave().await;
+        let inner = &self.0;
+        let all = async { tokio::join!(inner.members.leave(), inner.limiters.leave()) };
+        if tokio::time::timeout(LEAVES_WITHIN, all).await.is_err() {
+            tracing::debug!("not everything could be given back in time");
+        }
     }
 }
 
@@ -120,8 +132,10 @@ impl SharedStore for RedisStore {
                     let reset = reset.map_err(|why| NotReached(why.to_string()));
                     reset.map(|()| true)
                 }
-                // What is lent out, or held, cannot be taken back.
-                Kept::Leased(_) | Kept::Auto(_) | Kept::Places(_) => Ok(false),
+                Kept::Leased(limiter) => reset_leased(&limiter, &key).await,
+                Kept::Auto(limiter) => reset_leased(limiter.leased(), &key).await,
+                // What is held cannot be taken back.
+                Kept::Places(_) => Ok(false),
             }
         })
     }
@@ -129,4 +143,11 @@ impl SharedStore for RedisStore {
     fn live_nodes(&self) -> u64 {
         self.0.members.count()
     }
+}
+
+async fn reset_leased(limiter: &LeasedLimiter, key: &[u8]) -> Result<bool, NotReached> {
+    let reset = limiter.reset(Subject::new([key]).as_str()).await;
+    reset
+        .map(|()| true)
+        .map_err(|why| NotReached(why.to_string()))
 }

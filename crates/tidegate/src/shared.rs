@@ -56,6 +56,8 @@ pub struct SharedLimit {
     pub version: u64,
     /// Whether a node that cannot reach the state may go on with its share of a lease.
     pub on_its_own: bool,
+    /// How many keys a node holds something of at a time.
+    pub max_keys: usize,
 }
 
 /// One shared limit, and what is asked of it.
@@ -125,7 +127,8 @@ pub trait SharedStore: fmt::Debug + Send + Sync {
     /// nothing.
     fn peek(&self, ask: SharedAsk) -> SharedFuture<Result<Decision, Unavailable>>;
 
-    /// Makes a key as good as new. False where guards of it are alive.
+    /// Makes a key as good as new, but for what is lent to nodes. False where it cannot: guards of
+    /// it are alive.
     fn reset(
         &self,
         limit: Arc<SharedLimit>,

@@ -9,13 +9,12 @@ use std::time::Duration;
 use tidegate::{Algorithm, Clock, Decision, Quota, Retry, SystemClock, Timestamp, Verdict};
 
 use super::auto::{AutoLease, LeaseMode};
-use super::limiter::{LeaseDriver, LeasedLimiter, redis_key};
+use super::limiter::{LeaseDriver, LeasedLimiter, LeasedLimiterBuilder, redis_key};
+use super::pipeline::LeasePipeline;
 use super::terms::{LeaseError, LeaseTerms, Scheme};
 use super::wire::{SpendReply, SpendRequest};
 use crate::call::{Scripts, Unavailable};
 
-/// Keys whose demand is followed at once; who comes beyond that is decided on in Redis.
-const MAX_KEYS: usize = 100_000;
 /// How long a call may take.
 const BUDGET: Duration = Duration::from_millis(25);
 /// A key that nobody has asked for in so many refreshes need not be followed.
@@ -36,6 +35,8 @@ struct Inner {
     leased: LeasedLimiter,
     scripts: Arc<dyn Scripts>,
     clock: Arc<dyn Clock>,
+    /// Keys whose demand is followed at once; who comes beyond that is decided on in Redis.
+    max_keys: usize,
     keys: Mutex<HashMap<Box<str>, Followed>>,
 }
 
@@ -86,16 +87,28 @@ impl AutoLimiter {
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, LeaseDriver), LeaseError> {
         let builder = LeasedLimiter::builder(name, quota).scheme(scheme);
-        let builder = builder.clock(Arc::clone(&clock));
-        let (leased, driver) = builder.build(Arc::clone(&scripts))?;
+        Self::of(builder.clock(clock), &LeasePipeline::new(scripts))
+    }
+
+    /// A limiter whose leases are such, with as many keys at most.
+    ///
+    /// # Errors
+    /// As [`AutoLimiter::new`].
+    pub fn of(
+        builder: LeasedLimiterBuilder,
+        pipeline: &LeasePipeline,
+    ) -> Result<(Self, LeaseDriver), LeaseError> {
+        let (name, quota, max_keys) = builder.what();
+        let (leased, driver) = builder.build_in(pipeline)?;
         let inner = Inner {
-            name: name.to_owned(),
+            name,
             family: leased.terms().family(),
             quota,
+            max_keys,
             terms: *leased.terms(),
+            clock: leased.clock(),
             leased,
-            scripts,
-            clock,
+            scripts: Arc::clone(pipeline.scripts()),
             keys: Mutex::default(),
         };
         Ok((Self(Arc::new(inner)), driver))
@@ -128,10 +141,10 @@ impl AutoLimiter {
         let refresh = inner.terms.refresh();
         let mut keys = inner.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if !keys.contains_key(key) {
-            if keys.len() >= MAX_KEYS {
+            if keys.len() >= inner.max_keys {
                 keys.retain(|_, followed| now.since(followed.since) < refresh * FORGOTTEN_AFTER);
             }
-            if keys.len() >= MAX_KEYS {
+            if keys.len() >= inner.max_keys {
                 return LeaseMode::Exact;
             }
         }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tidegate::{Decision, Retry, Timestamp, Verdict};
 
-use self::books::{Books, Flight};
+use self::books::{Books, Flight, Mode, Plan};
 pub use self::state::LeaseState;
 use super::terms::{LeaseTerms, surely_within};
 use super::wire::{LeaseReply, LeaseRequest, NodeId};
@@ -170,7 +170,9 @@ impl LeaseNode {
     /// The call to make now, of which [`answered`](Self::answered) or [`failed`](Self::failed)
     /// must tell how it went. `None` while another is under way, and when the node has left.
     ///
-    /// A node that nobody has asked for a while gives everything back, and has then left.
+    /// A key that nobody has asked for since the last call, and few before, is put to rest: it
+    /// gives back nearly everything, and its share of the rate, and needs no further call while
+    /// the rest of its lease lasts unless somebody asks. After that it says goodbye, and has left.
     pub fn refresh(&self, now: Timestamp) -> Option<LeaseRequest> {
         self.call(now, false)
     }
@@ -194,26 +196,27 @@ impl LeaseNode {
             books.given = 0;
         }
         books.spent_until(self.tokens.load(Ordering::Acquire));
-        let asked = books.measure(now, refused);
+        let (asked, is_idle) = books.measure(now, refused);
         self.asked.fetch_add(asked, Ordering::Relaxed);
-        if books.demand == 0 && books.is_forgotten(&self.terms, now) {
-            books.has_left = true;
-            return None;
-        }
-        let leaves = must_leave || books.demand == 0 && !books.is_down;
-        if leaves {
-            self.deadline.store(0, Ordering::Release);
-        }
-        let target = if leaves {
-            0
-        } else {
-            books.target(&self.terms, ROUND_TRIP).max(largest)
+        let plan = books.plan(&self.terms, now, (is_idle, is_live, must_leave));
+        let target = match plan {
+            Plan::Forget => {
+                books.has_left = true;
+                return None;
+            }
+            Plan::Leave => {
+                self.deadline.store(0, Ordering::Release);
+                0
+            }
+            Plan::Rest => books.target_at_rest(&self.terms, ROUND_TRIP),
+            Plan::Refresh => books.target(&self.terms, ROUND_TRIP).max(largest),
         };
-        let (held, returned) = self.give_up_surplus(target);
+        let spare = if plan == Plan::Refresh { target / 2 } else { 0 };
+        let (held, returned) = self.give_up_beyond(target + spare);
         books.spent_until(held + returned);
         books.given = held;
         books.hurry(&self.terms, now);
-        let request = books.depart(self.id, &self.terms, now, leaves);
+        let request = books.depart(self.id, &self.terms, now, plan);
         self.is_asking.store(true, Ordering::Relaxed);
         let expected = now.after(self.terms.refresh()).as_nanos();
         self.next.store(expected, Ordering::Relaxed);
@@ -256,18 +259,20 @@ impl LeaseNode {
         let refresh = nanos(self.terms.refresh());
         // Where Redis had all that was wanted there is more, for whoever comes unexpected.
         let is_full = reply.granted >= call.want;
-        let early = if is_full { sent + refresh / 4 } else { NEVER };
-        let hurry = if is_full && books.may_hurry() {
-            now.as_nanos()
+        let (early, low, next) = if books.mode == Mode::Rests {
+            // Whoever asks has it refreshed, whatever is left; else it has until the lease ends.
+            (0, NEVER, nanos(self.terms.lease()))
         } else {
-            early
+            let early = if is_full { sent + refresh / 4 } else { NEVER };
+            (early, books.target_for(ROUND_TRIP), refresh / 10 * 9)
         };
-        self.hurry.store(hurry, Ordering::Relaxed);
+        let may_hurry = is_full && books.may_hurry();
+        let hurry = if may_hurry { now.as_nanos() } else { early };
+        self.hurry.store(early.min(hurry), Ordering::Relaxed);
         self.early.store(early, Ordering::Relaxed);
-        self.low
-            .store(books.target_for(ROUND_TRIP), Ordering::Relaxed);
-        let spread = refresh / 10 * 9 + scaled(refresh / 5, chance);
-        self.next.store(sent + spread, Ordering::Relaxed);
+        self.low.store(low, Ordering::Relaxed);
+        let spread = scaled(refresh / 5, chance);
+        self.next.store(sent + next + spread, Ordering::Relaxed);
         self.is_asking.store(false, Ordering::Relaxed);
     }
 
@@ -295,6 +300,21 @@ impl LeaseNode {
         self.is_asking.store(false, Ordering::Relaxed);
     }
 
+    /// Nobody answers calls just now, of whichever key: none is made before `until`, and it goes on
+    /// as when one of its own had failed.
+    pub(super) fn stand_by(&self, until: Timestamp) {
+        let mut books = self.lock();
+        if books.flight.is_some() || books.has_left {
+            return;
+        }
+        (books.is_down, books.mode) = (true, Mode::StandsBy);
+        self.is_down.store(true, Ordering::Release);
+        // From then on it is for whoever asks next.
+        self.low.store(NEVER, Ordering::Relaxed);
+        self.early.store(until.as_nanos(), Ordering::Relaxed);
+        self.next.store(until.as_nanos(), Ordering::Relaxed);
+    }
+
     /// Takes permits, and returns how many are left.
     #[inline]
     fn take(&self, permits: u64) -> Option<u64> {
@@ -306,9 +326,8 @@ impl LeaseNode {
         Some(before - permits)
     }
 
-    /// Takes away what is far above the target. Returns what is left, and what was taken.
-    fn give_up_surplus(&self, target: u64) -> (u64, u64) {
-        let most = target + target / 2;
+    /// Takes away what is beyond that. Returns what is left, and what was taken.
+    fn give_up_beyond(&self, most: u64) -> (u64, u64) {
         let cut = |tokens: u64| Some(tokens.min(most));
         let result = self
             .tokens

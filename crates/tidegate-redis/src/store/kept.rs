@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidegate::{Algorithm, Limit, SharedLimit, Sharing};
 use tokio::runtime::Handle;
+use tokio::task::JoinSet;
 
 use super::defined::DefinedBy;
 use crate::call::Scripts;
 use crate::concurrency::{self, ConcurrencyOptions, OnLeaseLost, SharedConcurrency};
 use crate::exact::{Exact, ExactLimiter, Numbers};
-use crate::leased::{AutoLimiter, LeaseTerms, LeasedLimiter, Scheme};
+use crate::leased::{AutoLimiter, LeasePipeline, LeaseTerms, LeasedLimiter, Scheme};
 
 /// Who decides on a limit.
 #[derive(Clone, Debug)]
@@ -22,12 +23,25 @@ pub(super) enum Kept {
     Places(SharedConcurrency),
 }
 
+impl Kept {
+    /// Gives back what this node only keeps for requests to come.
+    async fn leave(self) {
+        match self {
+            Self::Exact(_) => {}
+            Self::Leased(limiter) => limiter.leave().await,
+            Self::Auto(limiter) => limiter.leased().leave().await,
+            Self::Places(limiter) => limiter.leave().await,
+        }
+    }
+}
+
 /// The limiters of the limits that have been asked, by where those are in memory; each is held
 /// here, so that no other can come to be there.
 pub(super) struct Limiters {
     places: Mutex<Places>,
     exact: Exact,
     scripts: Arc<dyn Scripts>,
+    leases: LeasePipeline,
     runtime: Handle,
 }
 
@@ -63,6 +77,7 @@ impl Limiters {
         Self {
             places: Mutex::default(),
             exact,
+            leases: LeasePipeline::new(Arc::clone(&scripts)),
             scripts,
             runtime,
         }
@@ -70,6 +85,19 @@ impl Limiters {
 
     fn lock(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has all of them give back what they keep for requests to come.
+    pub(super) async fn leave(&self) {
+        let kept: Vec<Kept> = {
+            let places = self.lock();
+            places.kept.values().map(|(_, kept)| kept.clone()).collect()
+        };
+        let mut leaving: JoinSet<()> = JoinSet::new();
+        for kept in kept {
+            leaving.spawn_on(kept.leave(), &self.runtime);
+        }
+        while leaving.join_next().await.is_some() {}
     }
 
     /// The limiter of a limit: made when it is first asked for.
@@ -165,7 +193,7 @@ impl Limiters {
                     return Err(NO_LEASE.to_owned());
                 };
                 let builder = LeasedLimiter::builder(&limit.name, quota).scheme(scheme);
-                let built = builder.build(Arc::clone(&self.scripts));
+                let built = builder.max_keys(limit.max_keys).build_in(&self.leases);
                 let (limiter, driver) = built.map_err(|why| why.to_string())?;
                 // It ends with the last of the limiters.
                 self.runtime.spawn(driver.run());
@@ -175,8 +203,8 @@ impl Limiters {
                 let Algorithm::TokenBucket(quota) = limit.algorithm else {
                     return Err(NO_LEASE.to_owned());
                 };
-                let scripts = Arc::clone(&self.scripts);
-                let made = AutoLimiter::new(&limit.name, quota, scheme, scripts);
+                let builder = LeasedLimiter::builder(&limit.name, quota).scheme(scheme);
+                let made = AutoLimiter::of(builder.max_keys(limit.max_keys), &self.leases);
                 let (limiter, driver) = made.map_err(|why| why.to_string())?;
                 self.runtime.spawn(driver.run());
                 Ok(Kept::Auto(limiter))
@@ -253,6 +281,7 @@ fn options(limit: &SharedLimit, scheme: concurrency::Scheme) -> Result<Concurren
     match limit.algorithm {
         Algorithm::Concurrency { max } => Ok(ConcurrencyOptions::new(max)
             .scheme(scheme)
+            .max_keys(limit.max_keys)
             .on_lease_lost(OnLeaseLost::Drain)),
         _ => Err("only `concurrency` has places".to_owned()),
     }

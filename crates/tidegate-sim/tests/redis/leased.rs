@@ -5,6 +5,7 @@ mod broken;
 mod calls;
 mod cost;
 mod limiter;
+mod many_keys;
 mod parity;
 
 use redis::Connection;

@@ -15,6 +15,7 @@ mod endpoint_tls;
 mod events;
 mod exact;
 mod faults;
+mod goodbye;
 mod leased;
 mod sentinels;
 mod server;

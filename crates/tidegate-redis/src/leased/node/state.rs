@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use tidegate::Timestamp;
 
+use super::books::Mode;
 use super::{LeaseNode, NEVER};
 
 /// What a key lives on at the moment.
@@ -40,8 +41,40 @@ impl LeaseNode {
     pub fn has_more_to_come(&self, now: Timestamp) -> bool {
         // Never, where the last one did not bring all.
         let hurry = self.hurry.load(Ordering::Relaxed);
-        let is_asking = self.is_asking.load(Ordering::Relaxed) && hurry != NEVER;
-        self.is_new() || self.is_leaving() || is_asking || now.as_nanos() >= hurry
+        self.is_new() || self.is_asking() && hurry != NEVER || now.as_nanos() >= hurry
+    }
+
+    /// Whether a call is on its way.
+    pub(in crate::leased) fn is_asking(&self) -> bool {
+        self.is_asking.load(Ordering::Relaxed)
+    }
+
+    /// Whether it lives on a lease that is meant to be enough.
+    pub(in crate::leased) fn is_provided(&self, now: Timestamp) -> bool {
+        let is_live = now.as_nanos() < self.deadline.load(Ordering::Acquire);
+        is_live && self.low.load(Ordering::Relaxed) != NEVER
+    }
+
+    /// Whether nobody has asked for so long that it says goodbye next.
+    pub(in crate::leased) fn is_over(&self, now: Timestamp) -> bool {
+        let is_live = now.as_nanos() < self.deadline.load(Ordering::Acquire);
+        !is_live && self.low.load(Ordering::Relaxed) == NEVER && !self.is_wanted()
+    }
+
+    /// Whether nothing is left of it in Redis, and nobody has asked for it since that answers.
+    pub(in crate::leased) fn is_given_up(&self, now: Timestamp) -> bool {
+        let books = self.lock();
+        books.mode == Mode::StandsBy && books.is_forgotten(&self.terms, now)
+    }
+
+    /// When nothing is left of it in Redis if no call gets there.
+    pub(in crate::leased) fn forgotten_at(&self) -> Timestamp {
+        self.lock().mint_end(&self.terms)
+    }
+
+    /// Since when nobody has asked for it, as of the last call.
+    pub(in crate::leased) fn idle_since(&self) -> Timestamp {
+        self.lock().asked_at
     }
 
     /// How many permits were asked for since this was last called, as of the last refresh.

@@ -25,13 +25,17 @@ struct Cluster {
 
 impl Cluster {
     fn new() -> Self {
-        let node = LeaseNode::new(terms(Scheme::Strict), NodeId(1), START);
+        Self::known_since(START)
+    }
+
+    fn known_since(start: Timestamp) -> Self {
+        let node = LeaseNode::new(terms(Scheme::Strict), NodeId(1), start);
         Self { node, now: START }
     }
 
-    /// One that is asked for 20,000 permits a second.
+    /// One that was asked for 20,000 permits a second, for long enough to be sure of it.
     fn wanted() -> Self {
-        let cluster = Self::new();
+        let cluster = Self::known_since(Timestamp::from_millis(999_999));
         assert_eq!(cluster.pass(20), 0);
         cluster
     }
@@ -275,6 +279,48 @@ fn surplus_goes_back_and_an_idle_key_leaves() {
     assert_eq!(cluster.pass(10), 0);
 }
 
+#[test]
+fn a_key_that_is_asked_for_once_is_put_to_rest_after_one_refresh_and_leaves_with_its_lease() {
+    let mut cluster = Cluster::new();
+    assert_eq!(cluster.pass(1), 0);
+    cluster.refresh(34, 1_000_000);
+    // Who was refused comes again, which is no further demand.
+    assert_eq!(cluster.pass(1), 1);
+    let request = cluster.after(24).ask();
+    assert_eq!((request.demand, request.share, request.want), (0, 0, 0));
+    assert_eq!((request.held, request.returned), (2, 31));
+    assert!(!request.leaves);
+    let kept = LeaseReply {
+        kept: 2,
+        before: 1,
+        ..REPLY
+    };
+    cluster.answer(&request, kept);
+    // Sent at 25 ms; it is looked at again when the lease of 250 ms has ended.
+    let due = START.after(Duration::from_micros(25_000 + 250_000 + 2_500));
+    let next = cluster.node.next_refresh();
+    assert!(
+        next.since(START).abs_diff(due.since(START)) < Duration::from_micros(1),
+        "{next:?}"
+    );
+    cluster.now = next;
+    assert!(cluster.ask().leaves);
+}
+
+#[test]
+fn a_key_at_rest_is_refreshed_for_the_first_who_asks() {
+    let mut cluster = Cluster::new();
+    assert_eq!(cluster.pass(1), 0);
+    cluster.refresh(34, 1_000_000);
+    cluster.after(24).refresh(0, 0);
+    let now = cluster.after(100).now;
+    let checked = cluster.node.check(now, 1);
+    assert!(checked.decision.is_allowed() && checked.is_due);
+    // As for a new key: how long it rested says nothing.
+    let request = cluster.ask();
+    assert_eq!((request.demand, request.want), (1_000, 33));
+}
+
 /// Who asks meanwhile waits for the next lease: it is not refused, nor told that Redis is away.
 #[test]
 fn a_key_that_is_just_being_given_back_is_not_one_whose_redis_is_away() {
@@ -425,7 +471,7 @@ fn permits_given_back_are_used_again_while_the_lease_lasts() {
 
 #[test]
 fn an_answer_that_comes_too_late_is_none() {
-    let mut cluster = Cluster::new();
+    let mut cluster = Cluster::wanted();
     let request = cluster.fail();
     cluster.answer(
         &request,

@@ -21,6 +21,7 @@ struct Defines {
 
 fn limit(version: u64, quota: Quota, sharing: Sharing) -> Arc<SharedLimit> {
     Arc::new(SharedLimit {
+        max_keys: 1_000,
         name: "l".to_owned(),
         algorithm: Algorithm::TokenBucket(quota),
         sharing,

@@ -2,7 +2,7 @@
 
 use tidegate::Quota;
 use tidegate_redis::{LeaseTerms, Scheme};
-use tidegate_sim::cluster_sim::faults::{Faults, Span};
+use tidegate_sim::cluster_sim::faults::{Cut, Faults, Span};
 use tidegate_sim::cluster_sim::measure::Outcome;
 use tidegate_sim::cluster_sim::scenario::{self, Scenario};
 use tidegate_sim::cluster_sim::world::run;
@@ -64,6 +64,34 @@ fn optimistic_leases_of_many_nodes_are_within_their_bound() {
 #[test]
 fn a_clock_that_is_set_back_under_many_nodes_is_no_time() {
     (0..SEEDS / 4).for_each(a_step_back_is_no_time);
+}
+
+/// A third of them are cut off, one after the other, and mint; all are asked for twice as much as
+/// may pass.
+#[test]
+fn what_a_third_of_many_nodes_may_mint_is_kept_back_from_the_others() {
+    let ways = [Cut::Both, Cut::Requests, Cut::Replies];
+    let cut = |node: usize| {
+        let from = 500 + 37 * node as u64;
+        (node, Span::new(from, from + 2_000), ways[node % 3])
+    };
+    let scenario = Scenario {
+        nodes: 60,
+        end: 4_000,
+        offered: vec![(0, vec![2.0 / 60.0; 60])],
+        spends: 20,
+        faults: Faults {
+            cuts: (0..20).map(cut).collect(),
+            ..Faults::default()
+        },
+        phases: Vec::new(),
+    };
+    for seed in 0..4 {
+        let outcome = run(&terms(Scheme::Strict), &scenario, seed);
+        let figures = outcome.figures(&quota());
+        assert_eq!(figures.overshoot, 0, "seed {seed}: {figures}");
+        assert!(outcome.minted > 5_000, "{}", outcome.minted);
+    }
 }
 
 /// A hundred nodes, one and a half times as much as may pass, and nothing wrong: the rate is used,

@@ -62,7 +62,6 @@ impl Node {
             let connects = self.endpoint.health().counts.connects;
             let came = self.ask_for(time).await;
             let connects = self.endpoint.health().counts.connects - connects;
-            println!("{came:?}, {connects} connections opened");
             if is_well(&came, connects) {
                 return came;
             }
@@ -128,6 +127,7 @@ async fn thirty_thousand_keys_on_one_node_and_a_redis_that_is_away_for_two_secon
         came.refused * 100 <= came.asked && came.calls <= 4 * came.asked && connects == 0
     };
     let normal = node.until(ALL, is_well).await;
+    println!("{normal:?}");
 
     server.signal("-STOP");
     let away = node.ask_for(Duration::from_secs(2)).await;
@@ -143,5 +143,6 @@ async fn thirty_thousand_keys_on_one_node_and_a_redis_that_is_away_for_two_secon
     let is_no_stampede = |came: &Came, _| {
         came.refused * 20 <= came.asked && per_second(came) <= 2.0 * per_second(&normal)
     };
-    node.until(Duration::from_secs(3), is_no_stampede).await;
+    let after = node.until(Duration::from_secs(3), is_no_stampede).await;
+    println!("{after:?}");
 }

@@ -52,7 +52,8 @@ const RESET_BUDGET: Duration = Duration::from_millis(25);
 /// # What it guarantees
 ///
 /// With [`Scheme::Strict`](crate::Scheme::Strict), all nodes together admit in no interval of
-/// length *t* more than burst + rate * t, whatever fails: nodes that crash or stand still, connections that break one
+/// length *t* more than burst + rate * t, whatever fails: nodes that crash or stand still,
+/// connections that break one
 /// way or both, messages that are late, lost or doubled, a Redis that is away, and clocks that are
 /// up to half a thousandth fast or slow. Three things are beyond that. A Redis that loses what it
 /// had acknowledged (a failover, a restart without its data) can admit those grants again, at most

@@ -252,14 +252,15 @@ async fn while_redis_is_away_one_key_tries_for_all_and_then_those_that_are_asked
     redis.is_away.store(false, Ordering::Relaxed);
     let before = limiter.stats();
     let mut passed = 0;
-    for millis in 0..1_000 {
+    for millis in 0..1_500 {
         passed += u64::from(check(millis % 10)) + u64::from(check(millis % 10));
         milli().await;
     }
-    assert!(passed > 1_400, "{passed}");
+    // Half a second may pass before the next tries.
+    assert!(passed > 1_800, "{passed}");
     // Ten keys: of the other 1,990 there is nothing to say.
     let calls = limiter.stats().calls - before.calls;
-    assert!(calls < 10 * 41 + 20, "{calls}");
+    assert!(calls < 10 * 61 + 20, "{calls}");
     for _ in 0..3_000 {
         milli().await;
     }
@@ -316,7 +317,7 @@ async fn a_reset_fills_the_bucket_but_for_what_is_lent() {
     a.reset("alice").await.unwrap();
     let after = ask(&[&a, &b], 200, 100).await;
     assert!(
-        (3_000..=2_000 + 20 * 101).contains(&after),
+        (2_800..=2_000 + 20 * 101).contains(&after),
         "{after} after {before}"
     );
 }

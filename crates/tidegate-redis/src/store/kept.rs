@@ -64,6 +64,15 @@ fn id_of(limit: &SharedLimit) -> (&str, &[u8]) {
     (&limit.name, &limit.keys)
 }
 
+/// Whether one limiter does for both: all is the same, but perhaps the version of the policy.
+fn counts_like(one: &SharedLimit, other: &SharedLimit) -> bool {
+    let version = other.version;
+    SharedLimit {
+        version,
+        ..one.clone()
+    } == *other
+}
+
 impl fmt::Debug for Limiters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Limiters")
@@ -119,11 +128,21 @@ impl Limiters {
     }
 
     /// From now on these limits are shared, and no others. One that is as it was goes on being
-    /// counted as it was.
+    /// counted as it was, with the leases and places that there are of it.
     pub(super) fn set(&self, limits: &[Arc<SharedLimit>]) {
         let mut places = self.lock();
         places.shared = limits.iter().map(place_of).collect();
         let before = std::mem::take(&mut places.elsewhere);
+        let kept: Vec<_> = places
+            .kept
+            .iter()
+            .filter(|(place, _)| !before.contains_key(place))
+            .map(|(_, kept)| kept.clone())
+            .collect();
+        let kept: HashMap<_, _> = kept
+            .iter()
+            .map(|(limit, kept)| (id_of(limit), (limit, kept)))
+            .collect();
         let before: HashMap<_, _> = before
             .values()
             .map(|(limit, by, counted)| (id_of(limit), (limit, by, counted)))
@@ -135,7 +154,14 @@ impl Limiters {
                     places.elsewhere.insert(place_of(limit), counted);
                     places.kept.remove(&place_of(limit));
                 }
-                _ => {}
+                _ => {
+                    if let Some((old, kept)) = kept.get(&id_of(limit))
+                        && counts_like(old, limit)
+                    {
+                        let entry = (Arc::clone(limit), (*kept).clone());
+                        places.kept.entry(place_of(limit)).or_insert(entry);
+                    }
+                }
             }
         }
     }

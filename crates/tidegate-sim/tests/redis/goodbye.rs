@@ -191,3 +191,46 @@ fn a_leased_key_is_as_good_as_new_after_a_reset_and_places_are_not() {
     assert_eq!(node.runtime.block_on(reset), Ok(false));
     drop(held);
 }
+
+/// Each reload of a policy made every limiter anew, so that all leases were given back.
+#[test]
+fn a_limit_that_a_reload_leaves_as_it_was_keeps_its_lease() {
+    let server = RedisServer::start();
+    let node = Node::new(&server);
+    let sharing = Sharing::Leased(LeaseScheme::Strict);
+    let of = |rate, version| {
+        let quota = Algorithm::TokenBucket(Quota::per_second(rate).burst(400));
+        let mut limit = limit("rate", quota, sharing);
+        Arc::make_mut(&mut limit).version = version;
+        limit
+    };
+    // Who has leased something of it: a node's name is that of one limiter.
+    let lessees = || {
+        let keys = server.command(&["KEYS", "tgb*"]);
+        let fields = keys.lines().flat_map(|key| {
+            let fields = server.command(&["HKEYS", key]);
+            fields.lines().map(ToOwned::to_owned).collect::<Vec<_>>()
+        });
+        let mut lessees: Vec<_> = fields.filter(|field| field != "b").collect();
+        lessees.sort();
+        lessees
+    };
+    // As a reload does: each policy has limits of its own.
+    let reload = |limit: &Arc<SharedLimit>| node.store.define(vec![Arc::clone(limit)]);
+    let first = of(1_000, 1);
+    reload(&first);
+    assert!(node.take(&first, 1).is_some());
+    let before = lessees();
+    assert_eq!(before.len(), 1);
+    let second = of(1_000, 2);
+    reload(&second);
+    drop(first);
+    assert!(node.take(&second, 1).is_some());
+    assert_eq!(lessees(), before);
+    // Other numbers are another bucket.
+    let third = of(2_000, 3);
+    reload(&third);
+    drop(second);
+    assert!(node.take(&third, 1).is_some());
+    assert!(lessees().iter().any(|lessee| !before.contains(lessee)));
+}

@@ -21,7 +21,7 @@ const MODULES: [&str; 2] = [
     "/usr/lib/nginx/modules/ngx_http_lua_module.so",
 ];
 
-/// KEYS[1]: a hash of tokens and the time; ARGV: burst, tokens a second.
+/// `KEYS[1]`: a hash of tokens and the time; ARGV: burst, tokens a second.
 const BUCKET: &str = "\
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

@@ -175,12 +175,20 @@ fn a_leased_key_is_as_good_as_new_after_a_reset_and_places_are_not() {
         Sharing::Auto(LeaseScheme::Strict),
     ] {
         let limit = limit("rate", Algorithm::TokenBucket(quota), sharing);
-        let pass = || node.ask_for(&limit, Duration::from_millis(500));
-        assert!((95..=101).contains(&pass()), "{sharing:?}");
+        // However busy the machine is; and then some, so that it would be seen if more passed.
+        let pass = || {
+            let (start, mut passed) = (Instant::now(), 0);
+            while passed < 95 && start.elapsed() < DEADLINE / 2 {
+                passed += node.ask_for(&limit, Duration::from_millis(50));
+            }
+            passed + node.ask_for(&limit, Duration::from_millis(200))
+        };
+        let passed = pass();
+        assert!((95..=103).contains(&passed), "{sharing:?}: {passed}");
         let reset = node.store.reset(Arc::clone(&limit), key());
         assert_eq!(node.runtime.block_on(reset), Ok(true));
         let passed = pass();
-        assert!((90..=101).contains(&passed), "{sharing:?}: {passed}");
+        assert!((95..=103).contains(&passed), "{sharing:?}: {passed}");
         // For the other way of sharing, which has the same bucket.
         let reset = node.store.reset(Arc::clone(&limit), key());
         assert_eq!(node.runtime.block_on(reset), Ok(true));

@@ -7,7 +7,7 @@ use tidegate_policy::{RedisSettings, RedisTopology};
 use tidegate_redis::concurrency::{DOUBLE_WINDOW, NODE_SHARE, SLOTS};
 use tidegate_redis::exact::EXACT;
 use tidegate_redis::{
-    ConfigError, Endpoint, EndpointConfig, LEASE, MEMBERS, RedisStore, Script, Tls,
+    ConfigError, Endpoint, EndpointConfig, LEASE, LEASE_WINDOW, MEMBERS, RedisStore, Script, Tls,
 };
 use tokio::runtime::Handle;
 
@@ -17,6 +17,7 @@ use crate::exit::CommandError;
 const SCRIPTS: &[&Script] = &[
     &EXACT,
     &LEASE,
+    &LEASE_WINDOW,
     &NODE_SHARE,
     &SLOTS,
     &DOUBLE_WINDOW,

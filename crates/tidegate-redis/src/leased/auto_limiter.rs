@@ -158,7 +158,7 @@ impl AutoLimiter {
             unit: permits.max(1),
             returned: 0,
         };
-        let call = request.call(&redis_key(key, &inner.name), &inner.terms);
+        let call = request.call(&redis_key(key, &inner.name, &inner.terms), &inner.terms);
         let reply = SpendReply::from_answer(&inner.scripts.call(call, BUDGET).await?)?;
         {
             let mut keys = inner.keys.lock().unwrap_or_else(PoisonError::into_inner);
@@ -201,7 +201,7 @@ impl AutoLimiter {
             unit: 1,
             returned: permits,
         };
-        let call = request.call(&redis_key(key, &inner.name), &inner.terms);
+        let call = request.call(&redis_key(key, &inner.name, &inner.terms), &inner.terms);
         if let Err(error) = inner.scripts.call(call, BUDGET).await {
             tracing::debug!(%error, "permits were not given back");
         }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tidegate::{Clock, Decision, Quota, SystemClock, Timestamp};
+use tidegate::{Algorithm, Clock, Decision, Quota, SystemClock, Timestamp};
 use tokio::sync::Notify;
 
 pub use self::driver::LeaseDriver;
 use self::table::{Entry, Table};
-use super::node::{LEASE_BUDGET, LeaseState};
+use super::node::{Checked, LEASE_BUDGET, LeaseState};
 use super::terms::{LeaseError, LeaseTerms, Scheme};
 use crate::call::Scripts;
 use crate::key::Subject;
@@ -21,7 +21,8 @@ use crate::key::Subject;
 /// Keys that are held at once unless told otherwise.
 const MAX_KEYS: usize = 100_000;
 
-/// A token bucket per key that many nodes share through one Redis, and decide on locally.
+/// A token bucket, or a fixed window, per key that many nodes share through one Redis, and decide
+/// on locally.
 ///
 /// ```no_run
 /// # use tidegate_redis::{Endpoint, LeaseError};
@@ -60,6 +61,15 @@ const MAX_KEYS: usize = 100_000;
 /// permits lie with a node that does not need them is bounded by what comes in one and a half
 /// refreshes, three eighths of the burst; at a steady load it is below 1 %.
 ///
+/// Of a [window](Self::windows) never more than its permits are admitted between its beginning
+/// and its end by Redis's clock, whatever fails but for the same three things: what Redis loses
+/// nodes tell it again, each with its next call, so at most what was granted and lost passes
+/// twice; a clock of Redis that is set forward ends windows early, and what nodes have left of them
+/// may pass in the next; set back by up to a window, the one that was reached goes on. Nothing is
+/// minted: while Redis is away a node has what it was lent, until the window ends. What a node
+/// that crashed has not used stays unused for the rest of the window: one refresh and a half of its
+/// demand. A window begins with a call, for which [`check_async`](Self::check_async) waits.
+///
 /// # What it costs
 ///
 /// One call of Redis per key, node and [refresh](LeaseTerms::refresh) (up to four where a lease
@@ -89,12 +99,12 @@ struct Shared {
 }
 
 impl Shared {
-    fn check(&self, entry: &Arc<Entry>, now: Timestamp, permits: u64) -> Decision {
+    fn check(&self, entry: &Arc<Entry>, now: Timestamp, permits: u64) -> Checked {
         let checked = entry.node.check(now, permits);
         if checked.is_due && self.table.urge(entry) {
             self.wake.notify_one();
         }
-        checked.decision
+        checked
     }
 }
 
@@ -161,10 +171,19 @@ impl LeasedLimiter {
     pub fn builder(name: &str, quota: Quota) -> LeasedLimiterBuilder {
         LeasedLimiterBuilder {
             name: name.to_owned(),
-            quota,
+            algorithm: Algorithm::TokenBucket(quota),
             scheme: Scheme::default(),
             max_keys: MAX_KEYS,
             clock: None,
+        }
+    }
+
+    /// A limiter of this name with so many permits in each window, aligned to the epoch by Redis's
+    /// clock. All nodes must have the same numbers.
+    pub fn windows(name: &str, permits: u64, window: Duration) -> LeasedLimiterBuilder {
+        LeasedLimiterBuilder {
+            algorithm: Algorithm::FixedWindow { permits, window },
+            ..Self::builder(name, Quota::new(permits, window))
         }
     }
 
@@ -177,16 +196,23 @@ impl LeasedLimiter {
         let shared = &self.shared;
         let now = shared.clock.now();
         let check = |entry: &Arc<Entry>| shared.check(entry, now, permits);
-        let decision = shared.table.with(key, check);
-        decision.unwrap_or_else(|| check(&shared.table.entry(key, now)))
+        let checked = shared.table.with(key, check);
+        let checked = checked.unwrap_or_else(|| check(&shared.table.entry(key, now)));
+        checked.decision
     }
 
     /// The same; where Redis has not answered for this key yet, after the first answer, for which
-    /// it waits at most 15 ms. A key that is just being given back is waited for as long, too.
+    /// it waits at most 15 ms. A key that is just being given back is waited for as long, too, and
+    /// so is a window that has just begun.
     ///
     /// # Cancel safety
     /// Dropping the future takes nothing: permits are taken at its end.
     pub async fn check_async(&self, key: &str, permits: u64) -> Decision {
+        self.checked_async(key, permits).await.decision
+    }
+
+    /// The same, with what [`give_back_to`](Self::give_back_to) has to know.
+    pub(crate) async fn checked_async(&self, key: &str, permits: u64) -> Checked {
         let shared = &self.shared;
         // One that is given back is another soon after that, which is new.
         for _ in 0..3 {
@@ -196,27 +222,35 @@ impl LeasedLimiter {
             tokio::pin!(answered);
             // Before the check: an answer that comes right after it is noticed.
             answered.as_mut().enable();
-            let is_to_come = entry.node.is_new() || entry.node.is_leaving();
-            let decision = shared.check(&entry, now, permits);
-            if decision.is_allowed() || !is_to_come {
-                return decision;
+            let is_to_come = entry.node.is_to_come(now);
+            let checked = shared.check(&entry, now, permits);
+            if checked.decision.is_allowed() || !is_to_come {
+                return checked;
             }
             if tokio::time::timeout(LEASE_BUDGET, answered).await.is_err() {
-                return decision;
+                return checked;
             }
             if entry.node.has_left() {
                 // The driver puts the other in its place.
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }
-        self.check(key, permits)
+        let now = shared.clock.now();
+        shared.check(&shared.table.entry(key, now), now, permits)
     }
 
     /// Puts back permits of an allowed check that were not used. If this node has told Redis
-    /// meanwhile that they are spent they are lost: less is admitted, never more.
+    /// meanwhile that they are spent they are lost: less is admitted, never more. So are permits of
+    /// windows: of which one they were is not said here.
     pub fn give_back(&self, key: &str, permits: u64) {
+        self.give_back_to(0, key, permits);
+    }
+
+    /// The same, of the window that the check named.
+    pub(crate) fn give_back_to(&self, window: u64, key: &str, permits: u64) {
         if let Some(entry) = self.shared.table.get(key) {
-            entry.node.give_back(self.shared.clock.now(), permits);
+            let now = self.shared.clock.now();
+            entry.node.give_back_to(window, now, permits);
         }
     }
 
@@ -253,7 +287,7 @@ impl LeasedLimiter {
 #[must_use = "a builder does nothing until `build`"]
 pub struct LeasedLimiterBuilder {
     name: String,
-    quota: Quota,
+    algorithm: Algorithm,
     scheme: Scheme,
     max_keys: usize,
     clock: Option<Arc<dyn Clock>>,
@@ -283,12 +317,12 @@ impl LeasedLimiterBuilder {
     /// The limiter, and what has to run for it to have anything.
     ///
     /// # Errors
-    /// [`LeaseError`] where the quota cannot be leased.
+    /// [`LeaseError`] where the limit cannot be leased.
     pub fn build(
         self,
         scripts: Arc<dyn Scripts>,
     ) -> Result<(LeasedLimiter, LeaseDriver), LeaseError> {
-        let terms = LeaseTerms::new(&self.quota, self.scheme)?;
+        let terms = LeaseTerms::of(&self.algorithm, self.scheme)?;
         let shared = Arc::new(Shared {
             table: Table::new(terms, &self.name, self.max_keys),
             clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
@@ -311,6 +345,10 @@ fn until(clock: &dyn Clock, then: Timestamp) -> Duration {
 }
 
 /// The key in Redis of a key of a limit.
-pub(super) fn redis_key(key: &str, limit: &str) -> Vec<u8> {
-    crate::key::key_of("tgb", &Subject::from(key), limit)
+pub(super) fn redis_key(key: &str, limit: &str, terms: &LeaseTerms) -> Vec<u8> {
+    let family = match terms.window_micros {
+        Some(_) => "tgw",
+        None => "tgb",
+    };
+    crate::key::key_of(family, &Subject::from(key), limit)
 }

@@ -6,6 +6,7 @@
 mod ledger;
 mod limiter;
 mod node;
+mod window;
 
 use tidegate::Quota;
 use tidegate_redis::{LeaseTerms, Scheme};
@@ -81,9 +82,8 @@ fn optimistic_leases_are_exact_when_it_is_redis_that_is_away() {
     }
 }
 
-#[test]
-#[ignore = "long: `cargo xtask sim --seeds N`"]
-fn as_many_seeds_as_are_asked_for() {
+/// Those that somebody asked for in so many words.
+pub(crate) fn seeds() -> std::ops::Range<u64> {
     let number = |name, otherwise| {
         let text = std::env::var(name).ok();
         text.map_or(otherwise, |text| {
@@ -91,7 +91,13 @@ fn as_many_seeds_as_are_asked_for() {
         })
     };
     let first = number(FIRST, SEEDS);
-    for seed in first..first + number(MORE, 2_000) {
+    first..first + number(MORE, 2_000)
+}
+
+#[test]
+#[ignore = "long: `cargo xtask sim --seeds N`"]
+fn as_many_seeds_as_are_asked_for() {
+    for seed in seeds() {
         strict_is_strict(seed);
         optimistic_is_within_its_bound(seed);
         a_step_back_is_no_time(seed);

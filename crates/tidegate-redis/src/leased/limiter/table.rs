@@ -176,7 +176,7 @@ impl Table {
         let id = NodeId(self.lives.fetch_add(1, Ordering::Relaxed));
         let entry = Arc::new(Entry {
             key: key.into(),
-            redis_key: redis_key(key, &self.name),
+            redis_key: redis_key(key, &self.name, &self.terms),
             node: LeaseNode::new(self.terms, id, now),
             answered: Notify::new(),
             is_urgent: AtomicBool::new(false),

@@ -17,6 +17,8 @@ const SHORTEST_MEASURE: u64 = 1_000_000;
 const MOST_GRANTS: usize = 64;
 /// What is asked for is this much above the demand, in hundredths.
 const HEADROOM: u64 = 115;
+/// A window's node that is silent for so long may be forgotten by Redis.
+const MEMBERSHIPS_REMEMBERED: u64 = 10;
 const SECOND: u64 = 1_000_000_000;
 
 /// Everything that only refreshes and minting look at.
@@ -44,6 +46,8 @@ pub(super) struct Books {
     owed: u64,
     pub(super) minted: u64,
     grants: VecDeque<Grant>,
+    /// What there was of the window that is leased: spent, or not yet. Never more than Redis noted.
+    pub(super) taken: u64,
     pub(super) nodes: u64,
 }
 
@@ -92,6 +96,7 @@ impl Books {
             owed: 0,
             minted: 0,
             grants: VecDeque::new(),
+            taken: 0,
             nodes: 0,
         }
     }
@@ -107,12 +112,16 @@ impl Books {
     }
 
     /// How much was asked since the last time, which is noted as a rate.
-    pub(super) fn measure(&mut self, now: Timestamp, refused: u64) -> u64 {
+    pub(super) fn measure(&mut self, terms: &LeaseTerms, now: Timestamp, refused: u64) -> u64 {
         let passed = now.nanos_since(self.measured).max(SHORTEST_MEASURE);
         let asked = u128::from(self.spent) + u128::from(refused);
         let rate = asked * u128::from(SECOND) / u128::from(passed);
         let rate = u64::try_from(rate).unwrap_or(u64::MAX).min(1 << 50);
-        self.demand = rate.max((self.demand * 7 + rate * 3) / 10);
+        // What was measured before the first call, over next to no time, was a guess: one that
+        // would keep a window's permits where nobody asks for them.
+        let is_guess = self.seq <= 1 && terms.window_micros.is_some();
+        let before = if is_guess { rate } else { self.demand };
+        self.demand = rate.max((before * 7 + rate * 3) / 10);
         self.measured = now;
         self.spent = 0;
         u64::try_from(asked).unwrap_or(u64::MAX)
@@ -154,6 +163,8 @@ impl Books {
             minted: self.owed,
             share: self.share,
             leaves,
+            window: 0,
+            taken: self.taken,
         }
     }
 
@@ -180,6 +191,7 @@ impl Books {
             at: flight.sent,
         });
         self.mint = Mint::default();
+        self.taken = reply.taken;
         self.share = reply.share;
         self.ack = flight.seq;
         self.sent = flight.sent;
@@ -210,6 +222,13 @@ impl Books {
     /// Whether Redis does not count this node in any more, which it cannot reach.
     pub(super) fn is_forgotten(&self, terms: &LeaseTerms, now: Timestamp) -> bool {
         self.is_down && now >= self.mint_end(terms)
+    }
+
+    /// Whether Redis may have forgotten what this node has of a window: from then on that stays
+    /// taken, and the node says nothing of it.
+    pub(super) fn is_unknown(&self, terms: &LeaseTerms, now: Timestamp) -> bool {
+        let remembered = nanos(terms.membership()) * MEMBERSHIPS_REMEMBERED;
+        terms.window_micros.is_some() && now >= self.sent.after_nanos(surely_within(remembered))
     }
 
     fn mint_start(&self, terms: &LeaseTerms) -> Timestamp {

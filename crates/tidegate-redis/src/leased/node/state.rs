@@ -35,6 +35,15 @@ impl LeaseNode {
         self.deadline.load(Ordering::Acquire) == 0 && !self.is_new()
     }
 
+    /// Whether an answer is about to come that may bring permits: Redis has never answered, the key
+    /// is being given back, or a window is over and nothing tells that Redis is away.
+    pub fn is_to_come(&self, now: Timestamp) -> bool {
+        let is_over = now.as_nanos() >= self.deadline.load(Ordering::Acquire);
+        let is_between =
+            self.terms.window_micros.is_some() && is_over && !self.is_down.load(Ordering::Acquire);
+        is_between || self.is_new() || self.is_leaving()
+    }
+
     /// How many permits were asked for since this was last called, as of the last refresh.
     pub(in crate::leased) fn take_asked(&self) -> u64 {
         self.asked.swap(0, Ordering::Relaxed)

@@ -16,6 +16,9 @@ const REPLY: LeaseReply = LeaseReply {
     nodes: 1,
     remaining: 0,
     before: 0,
+    window: 0,
+    taken: 0,
+    ends_micros: 0,
 };
 
 struct Cluster {

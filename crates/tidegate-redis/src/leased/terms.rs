@@ -205,6 +205,14 @@ impl LeaseTerms {
         self.rate.nanos().div_ceil(self.rate.permits())
     }
 
+    /// How long a window is, where permits are those of windows.
+    pub const fn window_length(&self) -> Option<Duration> {
+        match self.window_micros {
+            Some(micros) => Some(Duration::from_micros(micros)),
+            None => None,
+        }
+    }
+
     /// Whether the burst is enough for so many nodes: 32 permits each.
     pub const fn suits(&self, nodes: u64) -> bool {
         self.burst >= BURST_PER_NODE.saturating_mul(nodes)

@@ -174,6 +174,11 @@ impl SharedWindow {
     pub const fn given(&self) -> i128 {
         self.given
     }
+
+    /// How many fields the hash has.
+    pub fn fields(&self) -> i128 {
+        self.members.len() as i128 + i128::from(self.expires > 0)
+    }
 }
 
 /// A part of what is there by demand, or all beyond what the others need until they come again.

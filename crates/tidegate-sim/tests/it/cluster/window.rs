@@ -1,6 +1,9 @@
 //! Leased fixed windows of simulated clusters: whatever goes wrong, no window has more than its
 //! permits.
 
+mod ledger;
+mod node;
+
 use std::time::Duration;
 
 use tidegate_redis::LeaseTerms;

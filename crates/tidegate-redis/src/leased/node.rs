@@ -24,6 +24,8 @@ use super::wire::{LeaseReply, LeaseRequest, NodeId};
 
 /// The time in which an answer is expected: a lease has to last for so much longer than a refresh.
 const ROUND_TRIP: Duration = Duration::from_millis(4);
+/// After a refresh of a window that brought all that was wanted another is made so soon, nanoseconds.
+const SOONEST: u64 = 5_000_000;
 /// How long a refresh is waited for.
 pub const LEASE_BUDGET: Duration = Duration::from_millis(15);
 const NEVER: u64 = u64::MAX;
@@ -136,8 +138,7 @@ impl LeaseNode {
             return (self.denied(now, Retry::Never), false);
         }
         let next = self.next.load(Ordering::Relaxed);
-        let early = self.early.load(Ordering::Relaxed);
-        let is_due = nanos >= next.min(early) && !self.is_asking.load(Ordering::Relaxed);
+        let is_due = self.is_due(nanos) && !self.is_asking.load(Ordering::Relaxed);
         if self.is_down.load(Ordering::Acquire)
             && let Some(rest) = self.lock().mint(&self.terms, now, permits)
         {
@@ -154,6 +155,12 @@ impl LeaseNode {
             wait => Duration::from_nanos(wait).min(self.terms.membership()),
         };
         (self.denied(now, Retry::After(wait)), is_due)
+    }
+
+    /// Whether who is refused should see to it that Redis is asked.
+    fn is_due(&self, nanos: u64) -> bool {
+        let early = self.early.load(Ordering::Relaxed);
+        nanos >= self.next.load(Ordering::Relaxed).min(early)
     }
 
     /// Puts back permits that an allowed check took of a bucket and nobody used. Whether they can
@@ -292,7 +299,12 @@ impl LeaseNode {
 
         let refresh = nanos(self.terms.refresh());
         let is_full = reply.granted >= call.want && !is_used_up;
-        let early = if is_full { sent + refresh / 4 } else { NEVER };
+        let soonest = match self.terms.window_micros {
+            // What a bucket is asked for too early comes by itself a little later; a window has it.
+            Some(_) => (refresh / 4).min(SOONEST),
+            None => refresh / 4,
+        };
+        let early = if is_full { sent + soonest } else { NEVER };
         self.early.store(early, Ordering::Relaxed);
         self.low
             .store(books.target_for(ROUND_TRIP), Ordering::Relaxed);

@@ -35,13 +35,23 @@ impl LeaseNode {
         self.deadline.load(Ordering::Acquire) == 0 && !self.is_new()
     }
 
-    /// Whether an answer is about to come that may bring permits: Redis has never answered, the key
-    /// is being given back, or a window is over and nothing tells that Redis is away.
+    /// Whether an answer is about to come that may bring permits: Redis has never answered, or the
+    /// key is being given back. Of windows also where one is over, or this node asks for more of
+    /// one that is not used up: who is refused there is refused for good.
     pub fn is_to_come(&self, now: Timestamp) -> bool {
-        let is_over = now.as_nanos() >= self.deadline.load(Ordering::Acquire);
-        let is_between =
-            self.terms.window_micros.is_some() && is_over && !self.is_down.load(Ordering::Acquire);
-        is_between || self.is_new() || self.is_leaving()
+        self.is_new() || self.is_leaving() || self.has_more(now)
+    }
+
+    fn has_more(&self, now: Timestamp) -> bool {
+        if self.terms.window_micros.is_none() || self.is_down.load(Ordering::Acquire) {
+            return false;
+        }
+        let now = now.as_nanos();
+        if now >= self.deadline.load(Ordering::Acquire) {
+            return true;
+        }
+        let is_asking = self.is_asking.load(Ordering::Relaxed);
+        !self.is_used_up.load(Ordering::Relaxed) && (is_asking || self.is_due(now))
     }
 
     /// How many permits were asked for since this was last called, as of the last refresh.

@@ -2,6 +2,7 @@
 //! permits.
 
 mod ledger;
+mod limiter;
 mod node;
 
 use std::time::Duration;

@@ -9,23 +9,23 @@
 
 mod books;
 mod mint;
+mod pace;
 mod state;
+mod told;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tidegate::{Decision, Retry, Timestamp, Verdict};
+use tidegate::{Decision, Retry, Timestamp};
 
 use self::books::{Books, Flight};
 pub use self::state::LeaseState;
-use super::terms::{LeaseTerms, surely_within};
+use super::terms::LeaseTerms;
 use super::wire::{LeaseReply, LeaseRequest, NodeId};
 
 /// The time in which an answer is expected: a lease has to last for so much longer than a refresh.
 const ROUND_TRIP: Duration = Duration::from_millis(4);
-/// After a refresh of a window that brought all that was wanted another is made so soon, nanoseconds.
-const SOONEST: u64 = 5_000_000;
 /// How long a refresh is waited for.
 pub const LEASE_BUDGET: Duration = Duration::from_millis(15);
 const NEVER: u64 = u64::MAX;
@@ -286,49 +286,24 @@ impl LeaseNode {
         self.window.store(reply.window, Ordering::Release);
         self.tokens.fetch_add(reply.granted, Ordering::AcqRel);
         let sent = flight.sent.as_nanos();
-        let lease = match self.terms.window_micros {
-            // The time that Redis has is cut to whole ones.
-            Some(_) => reply.ends_micros.saturating_sub(1) * 1000,
-            None => nanos(self.terms.lease()),
-        };
-        self.deadline
-            .store(sent + surely_within(lease), Ordering::Release);
+        let lease = pace::lease(&self.terms, reply);
+        self.deadline.store(sent + lease, Ordering::Release);
         self.is_down.store(false, Ordering::Release);
         let is_used_up = self.terms.window_micros.is_some() && reply.remaining == 0;
         self.is_used_up.store(is_used_up, Ordering::Relaxed);
 
-        let refresh = nanos(self.terms.refresh());
         let is_full = reply.granted >= call.want && !is_used_up;
-        let soonest = match self.terms.window_micros {
-            // What a bucket is asked for too early comes by itself a little later; a window has it.
-            Some(_) => (refresh / 4).min(SOONEST),
-            None => refresh / 4,
+        let early = if is_full {
+            sent + pace::soonest(&self.terms)
+        } else {
+            NEVER
         };
-        let early = if is_full { sent + soonest } else { NEVER };
         self.early.store(early, Ordering::Relaxed);
         self.low
             .store(books.target_for(ROUND_TRIP), Ordering::Relaxed);
-        let next = self.next_after(sent, now, reply, chance);
+        let next = pace::next(&self.terms, sent, now, reply, chance);
         self.next.store(next, Ordering::Relaxed);
         self.is_asking.store(false, Ordering::Relaxed);
-    }
-
-    /// When to call after this answer, nanoseconds.
-    fn next_after(&self, sent: u64, now: Timestamp, reply: &LeaseReply, chance: u64) -> u64 {
-        let refresh = nanos(self.terms.refresh());
-        let spread = refresh / 10 * 9 + scaled(refresh / 5, chance);
-        if self.terms.window_micros.is_none() {
-            return sent + spread;
-        }
-        let ends = reply.ends_micros * 1000;
-        let spread = if reply.remaining == 0 {
-            // Only what others give back can be had: less often, but still as one of them.
-            spread.max((ends / 8).min(nanos(self.terms.membership()) / 2))
-        } else {
-            spread
-        };
-        // By then the next window has begun for Redis, too.
-        (sent + spread).min(now.as_nanos() + ends)
     }
 
     /// No answer has come in time, or none that says anything. `chance` is any random number.
@@ -376,33 +351,6 @@ impl LeaseNode {
         (before.min(most), before.saturating_sub(most))
     }
 
-    fn allowed(&self, now: Timestamp, remaining: u64) -> Decision {
-        let delay = Duration::ZERO;
-        self.decision(now, Verdict::Allowed { delay }, remaining)
-    }
-
-    fn denied(&self, now: Timestamp, retry: Retry) -> Decision {
-        self.decision(now, Verdict::Denied { retry }, 0)
-    }
-
-    #[inline]
-    fn decision(&self, now: Timestamp, verdict: Verdict, remaining: u64) -> Decision {
-        let missing = self.terms.burst().saturating_sub(remaining);
-        let reset_after = match self.terms.window_micros {
-            Some(_) => {
-                let ends = self.deadline.load(Ordering::Relaxed);
-                ends.saturating_sub(now.as_nanos())
-            }
-            None => missing.saturating_mul(self.terms.nanos_per_permit()),
-        };
-        Decision {
-            verdict,
-            limit: self.terms.burst(),
-            remaining,
-            reset_after: Duration::from_nanos(reset_after),
-        }
-    }
-
     /// Locks, whatever happened to an earlier holder: nothing in there is left half-changed.
     fn lock(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
@@ -412,9 +360,4 @@ impl LeaseNode {
 /// A duration below 584 years.
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// A random part of `nanos`.
-fn scaled(nanos: u64, chance: u64) -> u64 {
-    ((u128::from(nanos) * u128::from(chance)) >> 64) as u64
 }

@@ -19,7 +19,7 @@ const PERMITS: u64 = 5_000;
 /// Milliseconds. What Redis's clock says when a run begins is the beginning of a window.
 const WINDOW: u64 = 250;
 /// What Redis's clock says then, as far as it matters.
-const START: i64 = 1_000 * WINDOW as i64;
+const START: i64 = 1_000 * WINDOW.cast_signed();
 
 /// 20,000 a second, refreshed every 25 ms.
 fn terms() -> LeaseTerms {
@@ -60,11 +60,12 @@ fn by_window(outcome: &Outcome, length: u64) -> Vec<u64> {
 /// The same where Redis's clock is set: as the exact mode has it, a step back of at most a window
 /// stays in the window that was reached, and after a longer one the count goes on in the clock's.
 fn by_reached_window(outcome: &Outcome, steps: &[(u64, i64)]) -> Vec<u64> {
-    let window = WINDOW as i64;
+    let window = WINDOW.cast_signed();
     let (mut ends, mut passed) = (0, Vec::new());
     for milli in 0..END {
         let set = steps.iter().filter(|(at, _)| *at <= milli);
-        let clock = START + milli as i64 + set.map(|(_, micros)| micros / 1_000).sum::<i64>();
+        let clock =
+            START + milli.cast_signed() + set.map(|(_, micros)| micros / 1_000).sum::<i64>();
         let end = clock - clock.rem_euclid(window) + window;
         if clock >= ends {
             passed.push(0);

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::gateway_shared;
 use crate::idle;
 use crate::pairs::spread;
 
@@ -41,14 +42,15 @@ pub(crate) fn run(filter: &str) -> Result<(), String> {
         let mut rounds = vec![Vec::new(); sides.len()];
         for _ in 0..ROUNDS {
             for (side, rounds) in sides.iter().zip(&mut rounds) {
-                rounds.push(side.measure()?);
+                rounds.push(side.measure(row)?);
             }
         }
         row.print(&rounds[0], &rounds[1]);
     }
     let nginx = || start_nginx(&folder, upstream.address, Row::Allowed);
     let tidegate = || start_tidegate(&folder, upstream.address, Row::Allowed);
-    idle::row(filter, ROUNDS, [&nginx, &tidegate])
+    idle::row(filter, ROUNDS, [&nginx, &tidegate])?;
+    gateway_shared::row(filter, ROUNDS, &folder, upstream.address)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +103,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    fn measure(&self) -> Result<Round, String> {
+    fn measure(&self, row: Row) -> Result<Round, String> {
         let before = self.cpu_seconds()?;
-        let requests = wrk(self.address, SECONDS)?;
+        let answers = wrk(self.address, SECONDS)?;
+        let requests = match row {
+            Row::Allowed => answers.all_passed()?,
+            Row::Refused => answers.nearly_all_refused()?,
+        };
         let cpu = self.cpu_seconds()? - before;
         Ok(Round {
             cpu_per_million: cpu / requests * 1e6,
@@ -203,7 +209,7 @@ fn start_upstream(folder: &Folder) -> Result<Server, String> {
         "server {{ listen {address} reuseport backlog=4096; location / {{ \
          default_type text/plain; return 200 \"{body}\"; }} }}"
     );
-    start(nginx(folder, "upstream", 1, &http)?, address)
+    start(nginx(folder, "upstream", 1, "", &http)?, address)
 }
 
 fn start_nginx(folder: &Folder, upstream: SocketAddr, row: Row) -> Result<Server, String> {
@@ -223,10 +229,17 @@ fn start_nginx(folder: &Folder, upstream: SocketAddr, row: Row) -> Result<Server
          proxy_pass http://up; }} }}"
     );
     let name = format!("nginx-{row:?}");
-    start(nginx(folder, &name, 2, &http)?, address)
+    start(nginx(folder, &name, 2, "", &http)?, address)
 }
 
-fn nginx(folder: &Folder, name: &str, workers: u32, http: &str) -> Result<Command, String> {
+/// An nginx of its own; `head` is what stands before all blocks.
+pub(crate) fn nginx(
+    folder: &Folder,
+    name: &str,
+    workers: u32,
+    head: &str,
+    http: &str,
+) -> Result<Command, String> {
     let path = |what: &str| {
         folder
             .0
@@ -236,7 +249,7 @@ fn nginx(folder: &Folder, name: &str, workers: u32, http: &str) -> Result<Comman
     };
     let temp = path("temp");
     let config = format!(
-        "worker_processes {workers};\npid {};\nerror_log {} crit;\ndaemon off;\n\
+        "{head}worker_processes {workers};\npid {};\nerror_log {} crit;\ndaemon off;\n\
          events {{ worker_connections 16384; }}\nhttp {{\naccess_log off; tcp_nodelay on;\n\
          keepalive_requests 100000000; keepalive_timeout 600s;\n\
          client_body_temp_path {temp}; proxy_temp_path {temp}; fastcgi_temp_path {temp};\n\
@@ -252,18 +265,29 @@ fn nginx(folder: &Folder, name: &str, workers: u32, http: &str) -> Result<Comman
 }
 
 fn start_tidegate(folder: &Folder, upstream: SocketAddr, row: Row) -> Result<Server, String> {
-    let address = free_address()?;
     let limit = match row {
         Row::Allowed => "rate: 1000000/s, burst: 1000000",
         Row::Refused => "rate: 1/min",
     };
+    start_tidegate_with(folder, upstream, &format!("{row:?}"), limit, "")
+}
+
+/// With a limit per client, and further lines of the policy.
+pub(crate) fn start_tidegate_with(
+    folder: &Folder,
+    upstream: SocketAddr,
+    name: &str,
+    limit: &str,
+    further: &str,
+) -> Result<Server, String> {
+    let address = free_address()?;
     let policy = format!(
         "limits:\n  per-client: {{ {limit}, key: client_ip }}\n\
          upstreams: {{ up: {{ servers: [\"{upstream}\"] }} }}\n\
          gateway:\n  listen: [\"{address}\"]\n  max_connections: 20000\n\
-         \x20 routes: [{{ id: all, upstream: up, limits: [per-client] }}]\n"
+         \x20 routes: [{{ id: all, upstream: up, limits: [per-client] }}]\n{further}"
     );
-    let file = folder.0.join(format!("{row:?}.yaml"));
+    let file = folder.0.join(format!("{name}.yaml"));
     fs::write(&file, policy).map_err(|error| format!("{}: {error}", file.display()))?;
     let binary = binary()?;
     let mut command = Command::new(binary);
@@ -284,8 +308,41 @@ fn binary() -> Result<PathBuf, String> {
     Err("build it first: cargo build --release --package tidegate-server".to_owned())
 }
 
-/// Requests that were answered in so many seconds.
-fn wrk(address: SocketAddr, seconds: u64) -> Result<f64, String> {
+/// What `wrk` counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answers {
+    all: f64,
+    /// Neither 2xx nor 3xx.
+    refused: f64,
+}
+
+impl Answers {
+    /// How many there were, if none was refused.
+    pub(crate) fn all_passed(self) -> Result<f64, String> {
+        if self.refused > 0.0 {
+            let Self { all, refused } = self;
+            return Err(format!(
+                "{refused} of {all} refused: this measures something else"
+            ));
+        }
+        Ok(self.all)
+    }
+
+    /// How many there were, if all but a few were refused.
+    fn nearly_all_refused(self) -> Result<f64, String> {
+        let passed = self.all - self.refused;
+        if passed > 10.0 {
+            return Err(format!(
+                "{passed} of {} passed: this measures something else",
+                self.all
+            ));
+        }
+        Ok(self.all)
+    }
+}
+
+/// What was answered in so many seconds.
+pub(crate) fn wrk(address: SocketAddr, seconds: u64) -> Result<Answers, String> {
     let url = format!("http://{address}/");
     let output = Command::new("wrk")
         .args([
@@ -297,14 +354,20 @@ fn wrk(address: SocketAddr, seconds: u64) -> Result<f64, String> {
         .output()
         .map_err(|error| format!("wrk: {error} (`cargo xtask setup` installs it)"))?;
     let printed = String::from_utf8_lossy(&output.stdout);
-    let requests = printed
-        .lines()
-        .find_map(|line| line.split_once(" requests in "))
-        .and_then(|(count, _)| count.trim().parse().ok());
     if printed.contains("Socket errors") {
         return Err(format!("wrk met errors:\n{printed}"));
     }
-    requests.ok_or_else(|| format!("wrk said:\n{printed}"))
+    let all = printed
+        .lines()
+        .find_map(|line| line.split_once(" requests in "))
+        .and_then(|(count, _)| count.trim().parse().ok())
+        .ok_or_else(|| format!("wrk said:\n{printed}"))?;
+    let refused = printed
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("Non-2xx or 3xx responses: "))
+        .map_or(Ok(0.0), |count| count.trim().parse())
+        .map_err(|_| format!("wrk said:\n{printed}"))?;
+    Ok(Answers { all, refused })
 }
 
 pub(crate) fn free_address() -> Result<SocketAddr, String> {
@@ -315,7 +378,7 @@ pub(crate) fn free_address() -> Result<SocketAddr, String> {
 
 /// A folder that is removed again.
 #[derive(Debug)]
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> io::Result<Self> {

@@ -77,6 +77,7 @@ fn policy(listen: &str, upstream: &str, rate: &str, burst: &str) -> Result<Polic
         balance: Balance::RoundRobin,
     }];
     Ok(Policy {
+        version: 0,
         redis: None,
         limits,
         upstreams,

@@ -99,7 +99,7 @@ impl Snapshot {
             match decision {
                 Ok(decision) => {
                     if decision.is_denied() || !is_refused {
-                        shared.shared.reached();
+                        shared.shared.reached(call.now);
                     }
                     theirs.push(shared.met.applied(decision));
                 }
@@ -119,7 +119,7 @@ impl Snapshot {
         }
         let mut admission = self.decide_here(met, call, came, turn, theirs)?;
         if admission.is_allowed() {
-            count_shadow(met, &mut answered, &mut taken, &mut admission);
+            count_shadow(met, call.now, (&mut answered, &mut taken), &mut admission);
             admission.hold.add_others(mem::take(&mut taken.0));
         }
         Ok(admission)
@@ -144,14 +144,14 @@ fn asks(shared: &[MetShared<'_>]) -> Vec<SharedAsk> {
 /// What shadow limits that nodes share have said is counted beside the others.
 fn count_shadow<'a>(
     met: &mut Meeting<'a>,
-    answered: &mut SharedTurn,
-    taken: &mut Taken,
+    now: Timestamp,
+    (answered, taken): (&mut SharedTurn, &mut Taken),
     admission: &mut Admission<'a>,
 ) {
     for (shared, mut answers) in met.shared_shadow.drain(..).zip(answered.shadow.drain(..)) {
         taken.0.extend(answers.taken.take());
         if let Some(Ok(decision)) = answers.decisions.pop() {
-            shared.shared.reached();
+            shared.shared.reached(now);
             let outcome = if decision.is_denied() {
                 Outcome::ShadowDenied
             } else {

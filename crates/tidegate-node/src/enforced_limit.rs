@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate::store::StoreStats;
 use tidegate::{Algorithm, Ask, Decision, Enforcer, QuotaError, Retry, Timestamp, Verdict};
-use tidegate::{KeyHash, KeyHasher, StoreId};
+use tidegate::{KeyHash, KeyHasher, SharedLimit, StoreId};
 use tidegate_policy::{KeyPart, LimitRule, OnMissing};
 
 use crate::call::Call;
@@ -73,7 +73,7 @@ impl EnforcedLimit {
     /// [`finish`](Self::finish) has to be called once requests no longer meet it.
     pub(crate) fn new(
         rule: &LimitRule,
-        ipv6_prefix: u8,
+        (ipv6_prefix, version): (u8, u64),
         old: Option<&Self>,
         others: &Others,
         now: Timestamp,
@@ -95,7 +95,7 @@ impl EnforcedLimit {
             shared: match (rule.shared, others) {
                 (Some(shared), Others::Store(store)) => {
                     let old = old.and_then(|old| old.shared.as_ref());
-                    Some(Shared::new(rule, shared, Arc::clone(store), old))
+                    Some(Shared::new(rule, shared, version, Arc::clone(store), old))
                 }
                 _ => None,
             },
@@ -114,6 +114,11 @@ impl EnforcedLimit {
     /// Refuses those who wait in line for it.
     pub(crate) fn dismiss(&self) {
         self.enforcers[0].dismiss();
+    }
+
+    /// The limit, and each override, as nodes share them.
+    pub(crate) fn shared_limits(&self) -> &[Arc<SharedLimit>] {
+        self.shared.as_ref().map_or(&[], Shared::limits)
     }
 
     /// The limit as the policy has it.

@@ -28,6 +28,7 @@ mod meeting;
 mod metrics;
 mod node;
 mod overrides;
+mod reach;
 mod shared_call;
 mod shared_limit;
 mod snapshot;
@@ -44,6 +45,7 @@ pub use self::{
     metrics::NodeMetrics,
     node::{Node, PolicyError, PolicyStatus, ReloadFailure},
     shared_call::{Pending, SharedTurn},
+    shared_limit::shared_complaints,
     snapshot::Snapshot,
     timer::Timer,
     watch::{PolicyWatch, WatchError},

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
 use tidegate::{Clock, KeyHasher, QuotaError, SharedStore, Timestamp};
-use tidegate_policy::Policy;
+use tidegate_policy::{Complaint, Place, Policy, RedisPlace};
 
+use crate::shared_limit::shared_complaints;
 use crate::snapshot::Snapshot;
 
 /// One node.
@@ -140,6 +141,7 @@ impl Node {
     ) -> Result<Arc<Self>, PolicyError> {
         let (its_hasher, its_clock) = (hasher.clone(), Arc::clone(&clock));
         let first = Snapshot::new(policy, its_hasher, its_clock, None, &others)?;
+        first.define(&others);
         let status = PolicyStatus {
             revision: 1,
             loaded_at: clock.now(),
@@ -179,13 +181,16 @@ impl Node {
         let mut status = self.lock_status();
         let old = self.current.load_full();
         let clock = Arc::clone(&self.clock);
-        if policy.redis != old.policy().redis {
+        if is_other_redis(&policy, old.policy()) {
             return Err(PolicyError::OtherRedis);
         }
         let hasher = self.hasher.clone();
         let new = Snapshot::new(policy, hasher, clock, Some(&old), &self.others)?;
         let new = Arc::new(new);
+        // Before anybody asks for them.
+        new.define(&self.others);
         self.current.store(Arc::clone(&new));
+        new.tell_of_stores(&old);
         let now = self.clock.now();
         // What is of another kind now is taken over here, not by whoever asks next.
         new.finish(now);
@@ -197,6 +202,21 @@ impl Node {
         Ok(new.revision())
     }
 
+    /// What this node has against a policy that is right in itself: what
+    /// [`reload`](Self::reload) would refuse it for. For [`tidegate_policy::parse_with`].
+    pub fn complaints(&self, policy: &Policy) -> Vec<Complaint> {
+        let mut complaints = match &self.others {
+            Others::Store(store) => shared_complaints(policy, &|limit| store.validate(limit)),
+            Others::None | Others::Simulated => Vec::new(),
+        };
+        if is_other_redis(policy, self.snapshot().policy()) {
+            let place = Place::Redis(RedisPlace::Whole);
+            let complaint = Complaint::error(place, PolicyError::OtherRedis.to_string());
+            complaints.push(complaint.help("put back what was there, or start the node anew"));
+        }
+        complaints
+    }
+
     /// Notes that a policy was refused; the one in force stays.
     pub fn refuse(&self, failure: ReloadFailure) {
         let mut status = self.lock_status();
@@ -206,5 +226,12 @@ impl Node {
 
     fn lock_status(&self) -> std::sync::MutexGuard<'_, PolicyStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_other_redis(new: &Policy, old: &Policy) -> bool {
+    match (&new.redis, &old.redis) {
+        (Some(new), Some(old)) => !new.is_same(old),
+        (new, old) => new.is_some() || old.is_some(),
     }
 }

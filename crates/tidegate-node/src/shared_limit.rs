@@ -1,16 +1,17 @@
 //! A limit that several nodes share, as this node has it: what it is to the others, and what holds
 //! while they cannot be reached.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use tidegate::{
-    Decision, Enforcer, Limit, Retry, SharedLimit, SharedStore, Sharing, Timestamp, Unavailable,
-    Verdict,
+    Decision, Enforcer, Retry, SharedLimit, SharedStore, Sharing, Timestamp, Unavailable, Verdict,
 };
-use tidegate_policy::{LimitRule, OnUnavailable, SharedRule};
+use tidegate_policy::{Complaint, LimitRule, OnUnavailable, Override, Place, Policy, SharedRule};
+
+use crate::reach::Reach;
 
 /// How long a node may believe to know how many there are: after that, others may have come.
 pub(crate) const SHARE_LASTS: Duration = Duration::from_secs(10);
@@ -24,8 +25,12 @@ pub(crate) struct Shared {
     limits: Vec<Arc<SharedLimit>>,
     rule: SharedRule,
     max_keys: usize,
-    /// Since when it cannot be reached (Unix ns); 0 while it can.
+    /// Since when nothing has answered (Unix ns); 0 while it does.
     since: AtomicU64,
+    /// What people are told of that.
+    reach: Mutex<Reach>,
+    /// Whether an answer may change that.
+    has_missed: AtomicBool,
     /// This node's share, for as many nodes as there were when it was made.
     share: ArcSwapOption<Share>,
 }
@@ -52,18 +57,20 @@ impl Shared {
     pub(crate) fn new(
         rule: &LimitRule,
         shared: SharedRule,
+        version: u64,
         store: Arc<dyn SharedStore>,
         old: Option<&Self>,
     ) -> Self {
-        let limits: Vec<_> = limits_of(rule)
-            .map(|limit| Arc::new(of(limit, shared)))
-            .collect();
+        let limits: Vec<_> = limits_of(rule, shared, version).map(Arc::new).collect();
+        let reach = old.map_or_else(Reach::default, |old| *old.reach());
         Self {
             store,
             limits,
             rule: shared,
             max_keys: rule.max_keys,
             since: AtomicU64::new(old.map_or(0, |old| old.since.load(Ordering::Relaxed))),
+            has_missed: AtomicBool::new(!reach.is_well()),
+            reach: Mutex::new(reach),
             share: ArcSwapOption::empty(),
         }
     }
@@ -74,7 +81,12 @@ impl Shared {
         shared: SharedRule,
         store: &dyn SharedStore,
     ) -> Result<(), String> {
-        limits_of(rule).try_for_each(|limit| store.validate(&of(limit, shared)))
+        limits_of(rule, shared, 0).try_for_each(|limit| store.validate(&limit))
+    }
+
+    /// All of them.
+    pub(crate) fn limits(&self) -> &[Arc<SharedLimit>] {
+        &self.limits
     }
 
     /// The numbers at this place: 0 is the limit's own, then each override's.
@@ -89,13 +101,42 @@ impl Shared {
     }
 
     /// Notes that it answered.
-    pub(crate) fn reached(&self) {
-        if self.since.load(Ordering::Relaxed) > 0 && self.since.swap(0, Ordering::Relaxed) > 0 {
-            tracing::info!(
-                limit = self.limits[0].name,
-                "the shared limit answers again"
-            );
+    pub(crate) fn reached(&self, now: Timestamp) {
+        if self.since.load(Ordering::Relaxed) > 0 {
+            self.since.store(0, Ordering::Relaxed);
         }
+        if !self.has_missed.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut reach = self.reach();
+        let change = reach.answered(now);
+        self.has_missed.store(!reach.is_well(), Ordering::Relaxed);
+        drop(reach);
+        if change.is_some() {
+            let limit = self.limits[0].name.as_str();
+            tracing::info!(limit, "the shared limit answers again");
+        }
+    }
+
+    fn missed(&self, now: Timestamp, why: &Unavailable) {
+        let mut reach = self.reach();
+        let change = reach.missed(now);
+        self.has_missed.store(true, Ordering::Relaxed);
+        drop(reach);
+        if change.is_some() {
+            let instead = match self.rule.on_unavailable {
+                OnUnavailable::LocalShare { .. } => "this node's share",
+                OnUnavailable::Open => "everything passes",
+                OnUnavailable::Closed => "nothing passes",
+            };
+            let limit = self.limits[0].name.as_str();
+            tracing::warn!(limit, instead, %why, "the shared limit does not answer");
+        }
+    }
+
+    fn reach(&self) -> MutexGuard<'_, Reach> {
+        // Each change of it leaves nothing half-done.
+        self.reach.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What holds at `now` where it did not answer.
@@ -106,15 +147,7 @@ impl Shared {
             Ordering::Relaxed,
             Ordering::Relaxed,
         );
-        if first.is_ok() {
-            let instead = match self.rule.on_unavailable {
-                OnUnavailable::LocalShare { .. } => "this node's share",
-                OnUnavailable::Open => "everything passes",
-                OnUnavailable::Closed => "nothing passes",
-            };
-            let limit = self.limits[0].name.as_str();
-            tracing::warn!(limit, instead, %why, "the shared limit does not answer");
-        }
+        self.missed(now, why);
         let since = Timestamp::from_nanos(first.err().unwrap_or(now.as_nanos()));
         match self.rule.on_unavailable {
             OnUnavailable::Open => Instead::Decision(self.fixed(at, true)),
@@ -179,17 +212,63 @@ impl Shared {
     }
 }
 
-/// The limit of a rule, then those of its overrides.
-fn limits_of(rule: &LimitRule) -> impl Iterator<Item = &Limit> {
-    let overrides = rule.overrides.iter().map(|one| &one.limit);
-    std::iter::once(&rule.limit).chain(overrides)
+/// What `validate`, of a store that nodes share, says against the limits of a policy: to be told
+/// with its places by [`tidegate_policy::parse_with`].
+pub fn shared_complaints(
+    policy: &Policy,
+    validate: &dyn Fn(&SharedLimit) -> Result<(), String>,
+) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    for (at, rule) in policy.limits.iter().enumerate() {
+        let Some(shared) = rule.shared else { continue };
+        for (index, limit) in limits_of(rule, shared, 0).enumerate() {
+            if let Err(why) = validate(&limit) {
+                let place = Place::Numbers {
+                    rule: at,
+                    of_override: index.checked_sub(1),
+                };
+                complaints.push(Complaint::error(
+                    place,
+                    format!("this cannot be shared: {why}"),
+                ));
+            }
+        }
+    }
+    complaints
 }
 
-fn of(limit: &Limit, rule: SharedRule) -> SharedLimit {
-    SharedLimit {
+/// The limit of a rule, then those of its overrides.
+fn limits_of(
+    rule: &LimitRule,
+    shared: SharedRule,
+    version: u64,
+) -> impl Iterator<Item = SharedLimit> {
+    let max_keys = rule.max_keys;
+    let overrides = rule.overrides.iter().map(|one| (&one.limit, keys_of(one)));
+    let all = std::iter::once((&rule.limit, Box::default())).chain(overrides);
+    all.map(move |(limit, keys)| SharedLimit {
         name: limit.name().to_owned(),
         algorithm: *limit.algorithm(),
-        sharing: rule.sharing,
-        on_its_own: matches!(rule.on_unavailable, OnUnavailable::LocalShare { .. }),
+        sharing: shared.sharing,
+        keys,
+        version,
+        max_keys,
+        on_its_own: matches!(shared.on_unavailable, OnUnavailable::LocalShare { .. }),
+    })
+}
+
+/// What an override matches, part by part: a 0 for anything, else a 1, the length and the bytes.
+fn keys_of(one: &Override) -> Box<[u8]> {
+    let mut keys = Vec::new();
+    for part in &one.matches {
+        match part {
+            None => keys.push(0),
+            Some(bytes) => {
+                keys.push(1);
+                keys.extend((bytes.len() as u64).to_be_bytes());
+                keys.extend_from_slice(bytes);
+            }
+        }
     }
+    keys.into()
 }

@@ -38,10 +38,10 @@ impl Snapshot {
         for rule in &policy.limits {
             EnforcedLimit::validate(rule, others)?;
         }
-        let (ipv6_prefix, now) = (policy.ipv6_prefix(), clock.now());
+        let (of_policy, now) = ((policy.ipv6_prefix(), policy.version), clock.now());
         let limits = policy.limits.iter().map(|rule| {
             let old = by_name.get(rule.limit.name()).map(|old| &***old);
-            EnforcedLimit::new(rule, ipv6_prefix, old, others, now).map(Arc::new)
+            EnforcedLimit::new(rule, of_policy, old, others, now).map(Arc::new)
         });
         let limits = limits.collect::<Result<_, QuotaError>>()?;
         let revision = old.map_or(1, |old| old.revision + 1);
@@ -52,6 +52,33 @@ impl Snapshot {
             hasher,
             clock,
         })
+    }
+
+    /// Tells the store what this node shares.
+    pub(crate) fn define(&self, others: &Others) {
+        if let Others::Store(store) = others {
+            let limits = self.limits.iter().flat_map(|limit| limit.shared_limits());
+            store.define(limits.cloned().collect());
+        }
+    }
+
+    /// Says of which limits nothing is kept, since their counts are elsewhere from now on.
+    pub(crate) fn tell_of_stores(&self, old: &Self) {
+        let by_name: HashMap<&str, &'static str> = old
+            .limits
+            .iter()
+            .map(|limit| (limit.name(), limit.rule().store()))
+            .collect();
+        for limit in &self.limits {
+            let (name, to) = (limit.name(), limit.rule().store());
+            match by_name.get(name) {
+                Some(from) if *from != to => {
+                    let what = "the limit is kept elsewhere, and begins anew";
+                    tracing::warn!(limit = name, from, to, "{what}");
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Takes over what is left of the version before.

@@ -201,11 +201,19 @@ fn is_cut_short(node: &Node, new: &Policy) -> Option<&'static str> {
     if node.snapshot().policy().gateway.is_some() && new.gateway.is_none() {
         return Some("it has no `gateway:`, and the gateway is running");
     }
-    (*new == Policy::default()).then_some("it is empty")
+    let nothing = Policy {
+        version: new.version,
+        ..Policy::default()
+    };
+    (*new == nothing).then_some("it is empty")
 }
 
 fn reload(node: &Node, name: &str, text: &str) {
-    match tidegate_policy::parse(name, text) {
+    let check = |policy: &Policy| match is_cut_short(node, policy) {
+        Some(_) => Vec::new(),
+        None => node.complaints(policy),
+    };
+    match tidegate_policy::parse_with(name, text, &check) {
         Ok(Loaded { policy, .. }) if let Some(reason) = is_cut_short(node, &policy) => {
             tracing::error!(file = name, reason, "policy refused; the old one stays");
             node.refuse(ReloadFailure {
@@ -235,7 +243,7 @@ fn reload(node: &Node, name: &str, text: &str) {
             }
         }
         Err(problems) => {
-            let Some(first) = problems.iter().next() else {
+            let Some(first) = problems.first_error() else {
                 return;
             };
             let failure = ReloadFailure {

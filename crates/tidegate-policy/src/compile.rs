@@ -21,6 +21,8 @@ mod sharing;
 mod upstreams;
 
 use self::names::{NameSet, Names};
+pub(crate) use self::rates::rules as rules_of;
+use self::scalars::number;
 use crate::file::{Map, PolicyFile};
 use crate::gateway::Gateway;
 use crate::policy::Policy;
@@ -74,6 +76,7 @@ pub(crate) fn compile(file: &PolicyFile, report: &Report<'_>) -> Policy {
         );
     }
     Policy {
+        version: number(&file.version, "version", 1..=Policy::MAX_VERSION, report).unwrap_or(0),
         limits: limits.unwrap_or_default(),
         upstreams: upstreams.unwrap_or_default(),
         gateway,

@@ -32,6 +32,9 @@ pub(crate) use self::upstream::{BalanceName, BuiltinName, UpstreamFile};
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Policy")]
 pub(crate) struct PolicyFile {
+    /// Which edition of the policy this is, counting up. While nodes have different editions, what
+    /// they share is counted by the newest. Default: none is newer than another.
+    pub(crate) version: Field<u64>,
     /// Limits by name. A route names those that hold for it.
     pub(crate) limits: Field<Map<LimitFile>>,
     /// Where requests go, by name.

@@ -24,6 +24,7 @@
 
 mod admin;
 mod compile;
+mod complaint;
 mod file;
 mod gateway;
 mod grammar;
@@ -48,11 +49,12 @@ mod upstream;
 mod yaml;
 
 pub use admin::Admin;
+pub use complaint::{Complaint, Place, RedisPlace};
 pub use gateway::Gateway;
 pub use host_pattern::HostPattern;
 pub use key::{KeyPart, KeyPartError, KeyValueError};
 pub use limit_rule::{LimitRule, OnMissing, OnUnavailable, Override, Queue, SharedRule};
-pub use load::{DEFAULT, Loaded, MAX_FILE_BYTES, load, parse, read};
+pub use load::{DEFAULT, Loaded, MAX_FILE_BYTES, load, parse, parse_with, read};
 pub use path_pattern::PathPattern;
 pub use policy::Policy;
 pub use problem::{Problem, Problems, Severity};

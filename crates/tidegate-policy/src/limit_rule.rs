@@ -74,6 +74,19 @@ impl LimitRule {
 }
 
 impl LimitRule {
+    /// Where and how its counts are kept: what is in one of these is not in another.
+    pub fn store(&self) -> &'static str {
+        match self.shared.map(|shared| shared.sharing) {
+            None => "local",
+            Some(Sharing::Leased(_)) => "leased",
+            Some(Sharing::Auto(_)) => "auto",
+            Some(Sharing::NodeShare) => "node_share",
+            Some(Sharing::Slots) => "slots",
+            Some(Sharing::DoubleWindow) => "double_window",
+            Some(_) => "exact",
+        }
+    }
+
     /// What a request asks of this limit under these numbers (its own, or an override's), if it
     /// takes so many permits and its caller would wait so long (`None`: as long as the limit
     /// lets it).

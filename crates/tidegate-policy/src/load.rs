@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use crate::compile::compile;
+use crate::complaint::{self, Complaint};
 use crate::file::PolicyFile;
 use crate::policy::Policy;
 use crate::problem::{Problem, Problems, Severity};
@@ -91,6 +92,19 @@ fn too_large() -> String {
 /// # Errors
 /// [`Problems`]: all that is wrong with it.
 pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
+    parse_with(name, text, &|_| Vec::new())
+}
+
+/// The same, where a policy without errors is also shown to `check`: what that complains about is
+/// told with its place in the file.
+///
+/// # Errors
+/// [`Problems`]: all that is wrong with it; of `check`, if nothing else is.
+pub fn parse_with(
+    name: &str,
+    text: &str,
+    check: &dyn Fn(&Policy) -> Vec<Complaint>,
+) -> Result<Loaded, Problems> {
     if text.len() > MAX_FILE_BYTES {
         let message = too_large();
         return Err(without_place(
@@ -102,7 +116,7 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let source = Source::new(name, text);
     let report = Report::new(&source);
-    let policy = read_policy(text, &report);
+    let policy = read_policy(text, &report, check);
     let (problems, has_errors) = report.finish();
     match policy {
         Some(policy) if !has_errors => Ok(Loaded {
@@ -114,14 +128,22 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Problems> {
     }
 }
 
-fn read_policy(text: &str, report: &Report<'_>) -> Option<Policy> {
+fn read_policy(
+    text: &str,
+    report: &Report<'_>,
+    check: &dyn Fn(&Policy) -> Vec<Complaint>,
+) -> Option<Policy> {
     let tree = yaml::parse(text, report)?;
     let file = if tree.is_null() {
         PolicyFile::default()
     } else {
         yaml::read(&tree, report)?
     };
-    Some(compile(&file, report))
+    let policy = compile(&file, report);
+    if report.errors() == 0 {
+        complaint::tell_all(check(&policy), &file, report);
+    }
+    Some(policy)
 }
 
 fn without_place(file: &str, message: String, help: Option<&str>) -> Problems {

@@ -13,6 +13,9 @@ use crate::upstream::Upstream;
 /// What a policy file says, with every name resolved to an index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
+    /// Which edition it is, counting up; 0 where that is not said. While nodes have different
+    /// ones, the newest says how what they share is counted.
+    pub version: u64,
     /// Limits, in the order of the file; one of several rates is as many of these in a row.
     pub limits: Vec<LimitRule>,
     /// Upstreams, in the order of the file.
@@ -26,6 +29,9 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The highest version: what text formats read as whole numbers without loss.
+    pub const MAX_VERSION: u64 = (1 << 53) - 1;
+
     /// The route that `request` takes: the first that matches. Allocates nothing.
     pub fn route(&self, request: &dyn Request) -> Option<&Route> {
         self.gateway.as_ref()?.routes.find(request)

@@ -9,6 +9,8 @@ pub struct RedisSettings {
     pub urls: Vec<String>,
     /// What kind of Redis that is.
     pub topology: RedisTopology,
+    /// How many nodes to expect until Redis has told how many there are; this one among them.
+    pub nodes: u64,
     /// As whom to log in to the servers, where their URLs do not say.
     pub user: Option<String>,
     /// The file with the password for that.
@@ -26,6 +28,22 @@ pub enum RedisTopology {
     Sentinel(String),
     /// A Cluster.
     Cluster,
+}
+
+impl RedisSettings {
+    /// Most nodes that can be expected.
+    pub const MAX_NODES: u64 = 100_000;
+
+    /// Whether both are of the same Redis. How many nodes to expect is of no matter once it has
+    /// answered.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let nodes = self.nodes;
+        *self
+            == Self {
+                nodes,
+                ..other.clone()
+            }
+    }
 }
 
 impl fmt::Debug for RedisSettings {

@@ -10,6 +10,9 @@
 //!                                                           └── a trial missed ────────────┘
 //! ```
 //!
+//! Calls that are under way together and miss are one miss: they tell of one moment, in which a
+//! server (or this process) stood still, and not of five.
+//!
 //! While it is open nobody waits for the server. A probe is made by whoever keeps the connections,
 //! one at a time, and is no caller's request. After misses a probe is not enough: a server that is
 //! out of memory answers a PING. So the first calls are trials, and while they are out the other
@@ -55,7 +58,11 @@ pub(crate) enum Outcome {
 /// That a call was let through, and when. Its outcome counts only in the state that let it
 /// through: an answer that comes late is none of the trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pass(u64);
+pub(crate) struct Pass {
+    round: u64,
+    /// Calls are counted.
+    number: u64,
+}
 
 /// In short: what it does with calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +87,10 @@ pub(crate) struct Breaker {
     state: State,
     /// Counts changes of state.
     round: u64,
+    /// How many calls were let through.
+    number: u64,
+    /// What was let through before this number belongs to a miss that was counted.
+    counted: u64,
     recent: Recent,
     backoff: Backoff,
 }
@@ -93,6 +104,8 @@ impl Breaker {
                 trials: false,
             },
             round: 0,
+            number: 0,
+            counted: 0,
             recent: Recent::default(),
             backoff: Backoff::default(),
         }
@@ -113,18 +126,24 @@ impl Breaker {
             State::HalfOpen { out, good, .. } if *out + *good < TRIALS => *out += 1,
             State::Open { .. } | State::HalfOpen { .. } => return None,
         }
-        Some(Pass(self.round))
+        self.number += 1;
+        Some(Pass {
+            round: self.round,
+            number: self.number,
+        })
     }
 
     /// How a call ended that was let through.
     pub(crate) fn record(&mut self, now: Timestamp, pass: Pass, outcome: Outcome, random: u64) {
-        if pass.0 != self.round {
+        if pass.round != self.round {
             return;
         }
         match (&mut self.state, outcome) {
             (State::Open { .. }, _) | (State::Closed { .. }, Outcome::Unknown) => {}
             (State::Closed { .. }, Outcome::Answered) => self.recent.push(false),
+            (State::Closed { .. }, Outcome::Missed) if pass.number <= self.counted => {}
             (State::Closed { .. }, Outcome::Missed) => {
+                self.counted = self.number;
                 self.recent.push(true);
                 if self.recent.too_many() {
                     self.open(now, true, random);

@@ -59,6 +59,10 @@ pub trait Places: fmt::Debug + Send {
     /// Whoever asked under this ticket has gone: what it has got, or gets, goes back.
     fn give_back(&mut self, now: Timestamp, ticket: u64);
 
+    /// Nobody is going to ask: what is kept for those who might goes back now, and is tried once.
+    /// Places that are held stay held.
+    fn leave(&mut self, _now: Timestamp) {}
+
     /// Looks whether leases have ended by this node's own clock.
     fn lapse(&mut self, now: Timestamp);
 

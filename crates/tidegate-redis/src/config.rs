@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use self::url::Address;
+use crate::endpoint::tls;
 
 #[cfg(test)]
 mod tests;
@@ -233,5 +234,13 @@ impl EndpointConfig {
             return error("the time to connect to Redis must be longer than nothing".to_owned());
         }
         Ok(())
+    }
+
+    /// Reads the files that it names, as an endpoint does when it starts.
+    ///
+    /// # Errors
+    /// The first that cannot be read or used, and why.
+    pub fn check_files(&self) -> Result<(), ConfigError> {
+        self.tls.as_ref().map(tls::connector).transpose().map(drop)
     }
 }

@@ -31,7 +31,7 @@ mod sentinel;
 mod server;
 mod slot;
 mod text;
-mod tls;
+pub(crate) mod tls;
 
 /// Most bytes of keys and arguments in one call.
 const MAX_CALL: usize = 1 << 20;

@@ -78,7 +78,8 @@ impl Exact {
     }
 
     /// The limiter of this limit. Those of one name share their state, on all nodes; where their
-    /// numbers differ, what was used stays used, and each counts on with its own.
+    /// numbers differ, what was used stays used, and each counts on with its own: for one that all
+    /// count by, see [`Definitions`](crate::Definitions).
     ///
     /// # Errors
     /// [`NotShared`] where the algorithm stays local, or its numbers are beyond what Redis counts

@@ -13,8 +13,11 @@ use sha2::{Digest, Sha256};
 /// Longest text that stands in a key as it is.
 const MAX_TEXT: usize = 64;
 
+/// Digits of a [`short_hash`].
+const SHORT_HASH: usize = 8;
+
 /// The longest key: two texts, or what stands for them, and what is around them.
-pub const MAX_KEY_BYTES: usize = 2 * (MAX_TEXT + 1) + "tgl:{}:".len();
+pub const MAX_KEY_BYTES: usize = 2 * (MAX_TEXT + 1) + "tgb:{}:".len() + SHORT_HASH;
 
 /// Who is limited: the key parts of a request, in order, as they stand in a key.
 ///
@@ -73,6 +76,17 @@ pub(crate) fn key_of(family: &str, subject: &Subject, limit: &str) -> Vec<u8> {
     format!("{family}:{{{}}}:{limit}", subject.as_str()).into_bytes()
 }
 
+/// The key of a limit's definition; of some of its keys only, where those have other numbers. All
+/// definitions are in one slot, with the list of nodes.
+pub(crate) fn definition_key(limit: &str, keys: &[u8]) -> Vec<u8> {
+    let mut key = format!("tgd:{{nodes}}:{}", text_of(limit.as_bytes()));
+    if !keys.is_empty() {
+        key.push(':');
+        key.push_str(&text_of(keys));
+    }
+    key.into_bytes()
+}
+
 /// Short plain text as it is, all else by its SHA-256 (in hexadecimal, behind a `#`, with which
 /// nothing begins that stands as it is).
 fn text_of(bytes: &[u8]) -> String {
@@ -83,13 +97,25 @@ fn text_of(bytes: &[u8]) -> String {
         _ => {
             let mut text = String::with_capacity(MAX_TEXT + 1);
             text.push('#');
-            for byte in Sha256::digest(bytes) {
-                text.push(char::from(HEX[usize::from(byte >> 4)]));
-                text.push(char::from(HEX[usize::from(byte & 15)]));
-            }
+            push_hash(&mut text, bytes);
             text
         }
     }
+}
+
+fn push_hash(text: &mut String, bytes: &[u8]) {
+    for byte in Sha256::digest(bytes) {
+        text.push(char::from(HEX[usize::from(byte >> 4)]));
+        text.push(char::from(HEX[usize::from(byte & 15)]));
+    }
+}
+
+/// Tells a few of our own making apart.
+pub(crate) fn short_hash(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    push_hash(&mut text, bytes);
+    text.truncate(SHORT_HASH);
+    text
 }
 
 const HEX: &[u8; 16] = b"0123456789abcdef";

@@ -17,6 +17,7 @@
 //! has ends with the window. So all that nodes admit in a window is at most its permits.
 //!
 //! - [`LeasedLimiter`]: what users hold; its [`LeaseDriver`] makes the calls.
+//! - [`LeasePipeline`]: the way of all its calls, bounded, with one back-off.
 //! - [`LeaseTerms`]: the numbers, from a quota.
 //! - [`LeaseNode`]: what one node has of one key; decides, says when to call and with what.
 //! - [`AutoLease`]: whether leasing a key is worth it.
@@ -26,6 +27,7 @@ mod auto;
 mod auto_limiter;
 mod limiter;
 mod node;
+mod pipeline;
 mod terms;
 mod window;
 mod wire;
@@ -36,6 +38,7 @@ pub use self::limiter::{
     LeaseDriver, LeaseKeyStats, LeaseStats, LeasedLimiter, LeasedLimiterBuilder,
 };
 pub use self::node::{Checked, LEASE_BUDGET, LeaseNode, LeaseState};
+pub use self::pipeline::LeasePipeline;
 pub use self::terms::{LeaseError, LeaseTerms, Scheme};
 pub use self::window::LEASE_WINDOW;
 pub use self::wire::{LEASE, LeaseReply, LeaseRequest, NodeId, SpendReply, SpendRequest};

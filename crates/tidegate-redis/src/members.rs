@@ -34,9 +34,15 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// Joins as `id`, which no other node may have, nor this one before a restart.
-    pub(crate) fn join(scripts: Arc<dyn Scripts>, id: u64, runtime: &Handle) -> Self {
-        let count = Arc::new(AtomicU64::new(1));
+    /// Joins as `id`, which no other node may have, nor this one before a restart. Until Redis has
+    /// answered there are believed to be `expected` nodes.
+    pub(crate) fn join(
+        scripts: Arc<dyn Scripts>,
+        id: u64,
+        expected: u64,
+        runtime: &Handle,
+    ) -> Self {
+        let count = Arc::new(AtomicU64::new(expected.max(1)));
         let task = {
             let (scripts, count) = (Arc::clone(&scripts), Arc::clone(&count));
             async move {
@@ -73,7 +79,8 @@ impl Members {
             .await;
     }
 
-    /// How many there were when Redis last answered: this one at least.
+    /// How many there were when Redis last answered: this one at least. Before it has, as many as
+    /// were expected.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }

@@ -6,11 +6,13 @@
 //! one refuses.
 
 mod check;
+mod defined;
 mod kept;
 mod taken;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate::{
     Decision, SharedAnswers, SharedAsk, SharedFuture, SharedLimit, SharedStore,
@@ -18,12 +20,19 @@ use tidegate::{
 };
 use tokio::runtime::Handle;
 
+use self::defined::Defined;
+pub use self::defined::DefinedBy;
+pub use self::kept::validate;
 use self::kept::{Kept, Limiters};
 use crate::backoff::random;
 use crate::call::Scripts;
 use crate::exact::Exact;
 use crate::key::Subject;
+use crate::leased::LeasedLimiter;
 use crate::members::Members;
+
+/// How long a node that ends waits for Redis.
+const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
 /// Limits kept in one Redis, for a node: clones are the same.
 #[derive(Clone)]
@@ -32,7 +41,8 @@ pub struct RedisStore(Arc<Inner>);
 struct Inner {
     exact: Exact,
     members: Members,
-    limiters: Limiters,
+    limiters: Arc<Limiters>,
+    defined: Defined,
     runtime: Handle,
 }
 
@@ -48,28 +58,55 @@ impl RedisStore {
     /// A node of its own (one of an id that nobody has had) behind these scripts. What goes on
     /// beside its callers goes on in `runtime`.
     pub fn new(scripts: Arc<dyn Scripts>, runtime: &Handle) -> Self {
+        Self::expecting(1, scripts, runtime)
+    }
+
+    /// The same, where until Redis has told how many nodes there are this one believes that there
+    /// are so many, itself among them: it grants so large a part of a limit meanwhile.
+    pub fn expecting(nodes: u64, scripts: Arc<dyn Scripts>, runtime: &Handle) -> Self {
         let exact = Exact::new(Arc::clone(&scripts));
+        let limiters = Limiters::new(exact.clone(), Arc::clone(&scripts), runtime.clone());
+        let limiters = Arc::new(limiters);
         Self(Arc::new(Inner {
-            limiters: Limiters::new(exact.clone(), Arc::clone(&scripts), runtime.clone()),
+            defined: Defined::new(Arc::clone(&scripts), Arc::clone(&limiters), runtime),
+            limiters,
             exact,
-            members: Members::join(scripts, random(), runtime),
+            members: Members::join(scripts, random(), nodes, runtime),
             runtime: runtime.clone(),
         }))
     }
 
-    /// Tells the other nodes that this one ends, so that each grants a larger share from then on.
-    /// It waits for Redis for half a second at most.
+    /// The limits that other nodes define otherwise than this one, by name, and whose numbers they
+    /// have.
+    pub fn defined_elsewhere(&self) -> Vec<(String, DefinedBy)> {
+        self.0.limiters.defined_elsewhere()
+    }
+
+    /// Tells the other nodes that this one ends, and gives back what it has leased, and its shares
+    /// of places, so that the others have them from then on and each grants a larger share. It
+    /// waits for Redis for a second at most, and not for guards of places that are still out; what
+    /// was not given back by then is free when it expires. From then on leased limits admit
+    /// nothing here.
     ///
     /// # Cancel safety
     /// Dropped before, it may have told them, or not; they find out within seconds.
     pub async fn leave(&self) {
-        self.0.members.leave().await;
+        let inner = &self.0;
+        let all = async { tokio::join!(inner.members.leave(), inner.limiters.leave()) };
+        if tokio::time::timeout(LEAVES_WITHIN, all).await.is_err() {
+            tracing::debug!("not everything could be given back in time");
+        }
     }
 }
 
 impl SharedStore for RedisStore {
     fn validate(&self, limit: &SharedLimit) -> Result<(), String> {
-        self.0.limiters.validate(limit)
+        validate(limit)
+    }
+
+    fn define(&self, limits: Vec<Arc<SharedLimit>>) {
+        self.0.limiters.set(&limits);
+        self.0.defined.set(limits);
     }
 
     fn check_all(&self, asks: Vec<SharedAsk>) -> SharedFuture<SharedAnswers> {
@@ -95,8 +132,10 @@ impl SharedStore for RedisStore {
                     let reset = reset.map_err(|why| NotReached(why.to_string()));
                     reset.map(|()| true)
                 }
-                // What is lent out, or held, cannot be taken back.
-                Kept::Leased(_) | Kept::Auto(_) | Kept::Places(_) => Ok(false),
+                Kept::Leased(limiter) => reset_leased(&limiter, &key).await,
+                Kept::Auto(limiter) => reset_leased(limiter.leased(), &key).await,
+                // What is held cannot be taken back.
+                Kept::Places(_) => Ok(false),
             }
         })
     }
@@ -104,4 +143,11 @@ impl SharedStore for RedisStore {
     fn live_nodes(&self) -> u64 {
         self.0.members.count()
     }
+}
+
+async fn reset_leased(limiter: &LeasedLimiter, key: &[u8]) -> Result<bool, NotReached> {
+    let reset = limiter.reset(Subject::new([key]).as_str()).await;
+    reset
+        .map(|()| true)
+        .map_err(|why| NotReached(why.to_string()))
 }

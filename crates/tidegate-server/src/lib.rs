@@ -9,6 +9,7 @@ mod redis;
 pub mod simulation;
 mod terminal;
 pub mod trace;
+mod validation;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -48,8 +48,16 @@ pub struct SharedLimit {
     pub algorithm: Algorithm,
     /// How it is shared.
     pub sharing: Sharing,
+    /// Which keys have these numbers, where several limits are of one name: nothing for the limit's
+    /// own, else what the override matches. The same bytes on every node.
+    pub keys: Box<[u8]>,
+    /// Which edition of the limit this is; 0 where that is not said. Of nodes that define a limit
+    /// differently, those with the newest say how it is counted.
+    pub version: u64,
     /// Whether a node that cannot reach the state may go on with its share of a lease.
     pub on_its_own: bool,
+    /// How many keys a node holds something of at a time.
+    pub max_keys: usize,
 }
 
 /// One shared limit, and what is asked of it.
@@ -105,6 +113,12 @@ pub trait SharedStore: fmt::Debug + Send + Sync {
     /// What is wrong with it, for people.
     fn validate(&self, limit: &SharedLimit) -> Result<(), String>;
 
+    /// These are the limits that this node shares from now on, and no others: the store tells other
+    /// nodes how they are defined, and counts as the newest of them says. Nothing is waited for.
+    fn define(&self, limits: Vec<Arc<SharedLimit>>) {
+        drop(limits);
+    }
+
     /// Takes what is asked from all of these limits, or from none. Limits that cannot be reached
     /// neither take nor refuse.
     fn check_all(&self, asks: Vec<SharedAsk>) -> SharedFuture<SharedAnswers>;
@@ -113,7 +127,8 @@ pub trait SharedStore: fmt::Debug + Send + Sync {
     /// nothing.
     fn peek(&self, ask: SharedAsk) -> SharedFuture<Result<Decision, Unavailable>>;
 
-    /// Makes a key as good as new. False where guards of it are alive.
+    /// Makes a key as good as new, but for what is lent to nodes. False where it cannot: guards of
+    /// it are alive.
     fn reset(
         &self,
         limit: Arc<SharedLimit>,

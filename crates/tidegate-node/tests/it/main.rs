@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 mod decide;
+mod definitions;
 mod queue;
 mod rates;
 mod reload;

@@ -450,6 +450,7 @@ fn another_redis_comes_with_a_restart() {
     let other = RedisSettings {
         urls: vec!["redis://elsewhere".to_owned()],
         topology: RedisTopology::Server,
+        nodes: 1,
         user: None,
         password_file: None,
         ca_file: None,

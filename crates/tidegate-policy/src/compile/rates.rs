@@ -48,7 +48,7 @@ pub(super) fn name(limit: &str, index: usize) -> String {
 }
 
 /// Which rules each limit becomes, in the order of the file.
-pub(super) fn rules(limits: &Map<LimitFile>) -> Vec<Range<usize>> {
+pub(crate) fn rules(limits: &Map<LimitFile>) -> Vec<Range<usize>> {
     let mut next = 0;
     let ranges = limits.iter().map(|(_, _, limit)| {
         let start = next;

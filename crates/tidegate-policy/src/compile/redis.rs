@@ -1,5 +1,6 @@
 //! `redis:`
 
+use super::scalars::number;
 use crate::file::RedisFile;
 use crate::redis::{RedisSettings, RedisTopology};
 use crate::report::{Finding, Report};
@@ -47,9 +48,11 @@ pub(super) fn compile(file: &RedisFile, place: Span, report: &Report<'_>) -> Opt
         let finding = Finding::error(place, "a user without a password");
         report.push(finding.help("add `password_file: FILE`"));
     }
+    let nodes = number(&file.nodes, "nodes", 1..=RedisSettings::MAX_NODES, report);
     (report.errors() == errors).then_some(RedisSettings {
         urls,
         topology,
+        nodes: nodes.unwrap_or(1),
         user: file.user.get().cloned(),
         password_file: file.password_file.get().cloned(),
         ca_file: file.ca_file.get().cloned(),

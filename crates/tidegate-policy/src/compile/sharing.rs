@@ -3,8 +3,8 @@
 use tidegate::{LeaseScheme, Sharing};
 
 use crate::file::{
-    AlgorithmName, AlignName, Field, LimitFile, OnUnavailableName, RefillName, SchemeName,
-    StoreName, ThenName,
+    AlgorithmName, AlignName, Field, LimitFile, OnChangeName, OnUnavailableName, RefillName,
+    SchemeName, StoreName, ThenName,
 };
 use crate::limit_rule::{OnUnavailable, SharedRule};
 use crate::report::{Finding, Report};
@@ -37,6 +37,7 @@ pub(super) fn compile(
         }
         of_rate(file, kind, store, report)
     };
+    refuse_on_change(file, store, report);
     let on_unavailable = on_unavailable(file, report);
     let sharing = sharing.filter(|_| report.errors() == errors)?;
     Some(Some(SharedRule {
@@ -56,6 +57,30 @@ fn refuse_rest(file: &LimitFile, report: &Report<'_>) {
     refuse("scheme", file.scheme.place());
     refuse("on_unavailable", file.on_unavailable.place());
     refuse("then", file.then.place());
+}
+
+/// What nodes share is kept without the burst that it was counted with: what was used is all that
+/// is known of it. A lease is of the numbers it was made with.
+fn refuse_on_change(file: &LimitFile, store: StoreName, report: &Report<'_>) {
+    let Some((&name, place)) = file.on_change.placed() else {
+        return;
+    };
+    // Of places there is nothing to choose at all, which is said elsewhere.
+    if file.concurrency.is_written() {
+        return;
+    }
+    let (message, help) = match (store, name) {
+        (StoreName::Exact, OnChangeName::KeepUsed) => return,
+        (StoreName::Exact, _) => (
+            "what nodes share keeps what was used, whatever its numbers become",
+            "leave `on_change` out, or write `keep_used`",
+        ),
+        (StoreName::Leased | StoreName::Auto | StoreName::Local, _) => (
+            "what is leased begins anew when its numbers change: there is nothing to choose",
+            "leave `on_change` out, or take `store: exact`, which keeps what was used",
+        ),
+    };
+    report.push(Finding::error(place, message).help(help));
 }
 
 /// Why a rate that is counted like this cannot be shared like that.

@@ -22,6 +22,9 @@ pub(crate) struct RedisFile {
     pub(crate) sentinel: Field<String>,
     /// Whether the servers at `url` are nodes of a Cluster. Default: no.
     pub(crate) cluster: Field<bool>,
+    /// How many nodes to expect, until Redis has told how many there are: each grants its part of
+    /// a limit meanwhile. Default: this node alone.
+    pub(crate) nodes: Field<u64>,
     /// As whom to log in to the servers, where their URLs do not say; with `sentinel`, to the
     /// primary.
     pub(crate) user: Field<String>,

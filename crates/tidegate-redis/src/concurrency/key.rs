@@ -126,6 +126,16 @@ impl Key {
         });
     }
 
+    pub(super) fn leave(self: &Arc<Self>) {
+        self.with(|state, now| state.places.leave(now));
+    }
+
+    /// Whether nobody has places here, or waits for some.
+    pub(super) fn is_idle(&self) -> bool {
+        let state = self.lock();
+        state.holders.is_empty() && state.askers.is_empty()
+    }
+
     pub(super) fn lapse(self: &Arc<Self>) {
         self.with(|state, now| state.places.lapse(now));
     }

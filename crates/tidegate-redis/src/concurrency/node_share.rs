@@ -51,6 +51,8 @@ pub struct NodeShare {
     others_are_short: bool,
     /// Until when Redis may have an entry of this node; `None` where it has none.
     entry_until: Option<Timestamp>,
+    /// Nobody is going to ask.
+    leaves: bool,
     attempts: Attempts,
     jitter: Jitter,
 }
@@ -85,6 +87,7 @@ impl NodeShare {
             nodes: 1,
             others_are_short: false,
             entry_until: None,
+            leaves: false,
             attempts: Attempts::default(),
             jitter: Jitter::new(incarnation),
         }
@@ -123,7 +126,10 @@ impl NodeShare {
 
     fn due(&self) -> Option<Timestamp> {
         let tickets = &self.tickets;
-        if !tickets.nobody_waits() {
+        let can_leave = self.leaves
+            && self.entry_until.is_some()
+            && (tickets.in_use() == 0 || self.share > tickets.in_use());
+        if can_leave || !tickets.nobody_waits() {
             Some(self.attempts.not_before())
         } else if self.entry_until.is_some() || tickets.in_use() > 0 {
             Some(self.next_beat.max(self.attempts.not_before()))
@@ -144,6 +150,10 @@ impl NodeShare {
     fn failed(&mut self, now: Timestamp) {
         self.attempts.failed(now, &mut self.jitter);
         self.tickets.all_unavailable();
+        if self.leaves && self.tickets.in_use() == 0 {
+            // Its entry expires.
+            self.entry_until = None;
+        }
     }
 
     fn serve(&mut self, now: Timestamp, want: u64) {
@@ -188,6 +198,7 @@ impl Places for NodeShare {
         if permits > self.limit {
             return Asked::Denied(Retry::Never);
         }
+        self.leaves = false;
         self.arrived = self.arrived.saturating_add(permits);
         if self.tickets.nobody_waits() {
             if self.fits(permits) {
@@ -210,6 +221,11 @@ impl Places for NodeShare {
         if freed && self.others_are_short && self.share > self.want() {
             self.next_beat = self.next_beat.min(now.after(self.pause()));
         }
+    }
+
+    fn leave(&mut self, _now: Timestamp) {
+        self.leaves = true;
+        (self.arrived, self.expected) = (0, 0);
     }
 
     fn lapse(&mut self, now: Timestamp) {

@@ -101,7 +101,9 @@ impl ConcurrencyOptions {
         self
     }
 
-    /// How many keys a node holds places of at a time (100,000 unless this is said).
+    /// How many keys a node holds places of at a time (100,000 unless this is said). Beyond that a
+    /// new key takes the room of one that is idle, which gives back what it has; where of sixteen
+    /// that are looked at none is, the new one has no answer.
     #[must_use]
     pub const fn max_keys(mut self, keys: usize) -> Self {
         self.max_keys = keys;

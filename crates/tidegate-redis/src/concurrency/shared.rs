@@ -35,14 +35,26 @@ use crate::{Scripts, Unavailable};
 /// # }
 /// ```
 ///
-/// Clones are the same limit. A process that has been started again is another node: what it held
-/// before becomes free when it expires, within [`ConcurrencyOptions::ttl`] (or two windows).
+/// Clones are the same limit; with the last of them goes what it kept for requests to come. A
+/// process that has been started again is another node: what it held before becomes free when it
+/// expires, within [`ConcurrencyOptions::ttl`] (or two windows).
 #[derive(Clone, Debug)]
 pub struct SharedConcurrency {
     name: Arc<str>,
     options: ConcurrencyOptions,
     table: Arc<Table>,
     pub(super) calls: Arc<Calls>,
+    _open: Arc<Open>,
+}
+
+/// There while a limit is.
+#[derive(Debug)]
+struct Open(Arc<Table>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
 }
 
 impl SharedConcurrency {
@@ -63,9 +75,11 @@ impl SharedConcurrency {
             budget: options.budget,
             runtime,
         };
+        let table = Arc::new(Table::new(options.max_keys));
         Ok(Self {
             name: name.into(),
-            table: Arc::new(Table::new(options.max_keys)),
+            _open: Arc::new(Open(Arc::clone(&table))),
+            table,
             calls: Arc::new(calls),
             options,
         })
@@ -111,6 +125,17 @@ impl SharedConcurrency {
                 return Err(no_runtime());
             }
         }
+    }
+
+    /// Gives back what this node only keeps for requests to come, and waits until it has nothing
+    /// more: until the last of its guards is gone and Redis knows, or has been told in vain. So it
+    /// should be given a deadline.
+    ///
+    /// # Cancel safety
+    /// Dropped before, it is given back all the same.
+    pub async fn leave(&self) {
+        self.table.leave();
+        self.table.until_empty().await;
     }
 
     /// How many keys this node has places of.

@@ -12,7 +12,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::{ConfigError, Tls};
 
 /// Reads the files, once: a change of them needs a new endpoint.
-pub(super) fn connector(tls: &Tls) -> Result<TlsConnector, ConfigError> {
+pub(crate) fn connector(tls: &Tls) -> Result<TlsConnector, ConfigError> {
     let error = |error| ConfigError::new(format!("TLS to Redis: {error}"));
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

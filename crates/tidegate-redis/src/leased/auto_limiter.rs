@@ -9,13 +9,12 @@ use std::time::Duration;
 use tidegate::{Algorithm, Clock, Decision, Quota, Retry, SystemClock, Timestamp, Verdict};
 
 use super::auto::{AutoLease, LeaseMode};
-use super::limiter::{LeaseDriver, LeasedLimiter, redis_key};
+use super::limiter::{LeaseDriver, LeasedLimiter, LeasedLimiterBuilder, redis_key};
+use super::pipeline::LeasePipeline;
 use super::terms::{LeaseError, LeaseTerms, Scheme};
 use super::wire::{SpendReply, SpendRequest};
 use crate::call::{Scripts, Unavailable};
 
-/// Keys whose demand is followed at once; who comes beyond that is decided on in Redis.
-const MAX_KEYS: usize = 100_000;
 /// How long a call may take.
 const BUDGET: Duration = Duration::from_millis(25);
 /// A key that nobody has asked for in so many refreshes need not be followed.
@@ -30,11 +29,14 @@ pub struct AutoLimiter(Arc<Inner>);
 
 struct Inner {
     name: String,
+    family: String,
     quota: Quota,
     terms: LeaseTerms,
     leased: LeasedLimiter,
     scripts: Arc<dyn Scripts>,
     clock: Arc<dyn Clock>,
+    /// Keys whose demand is followed at once; who comes beyond that is decided on in Redis.
+    max_keys: usize,
     keys: Mutex<HashMap<Box<str>, Followed>>,
 }
 
@@ -85,15 +87,32 @@ impl AutoLimiter {
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, LeaseDriver), LeaseError> {
         let builder = LeasedLimiter::builder(name, quota).scheme(scheme);
-        let builder = builder.clock(Arc::clone(&clock));
-        let (leased, driver) = builder.build(Arc::clone(&scripts))?;
+        Self::of(builder.clock(clock), &LeasePipeline::new(scripts))
+    }
+
+    /// A limiter whose leases are such, with as many keys at most.
+    ///
+    /// # Errors
+    /// As [`AutoLimiter::new`].
+    pub fn of(
+        builder: LeasedLimiterBuilder,
+        pipeline: &LeasePipeline,
+    ) -> Result<(Self, LeaseDriver), LeaseError> {
+        let (name, algorithm, max_keys) = builder.what();
+        // What is spent without a lease is of a bucket.
+        let Algorithm::TokenBucket(quota) = algorithm else {
+            return Err(LeaseError::Algorithm);
+        };
+        let (leased, driver) = builder.build_in(pipeline)?;
         let inner = Inner {
-            name: name.to_owned(),
+            name,
+            family: leased.terms().family(),
             quota,
+            max_keys,
             terms: *leased.terms(),
+            clock: leased.clock(),
             leased,
-            scripts,
-            clock,
+            scripts: Arc::clone(pipeline.scripts()),
             keys: Mutex::default(),
         };
         Ok((Self(Arc::new(inner)), driver))
@@ -126,10 +145,10 @@ impl AutoLimiter {
         let refresh = inner.terms.refresh();
         let mut keys = inner.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if !keys.contains_key(key) {
-            if keys.len() >= MAX_KEYS {
+            if keys.len() >= inner.max_keys {
                 keys.retain(|_, followed| now.since(followed.since) < refresh * FORGOTTEN_AFTER);
             }
-            if keys.len() >= MAX_KEYS {
+            if keys.len() >= inner.max_keys {
                 return LeaseMode::Exact;
             }
         }
@@ -158,7 +177,7 @@ impl AutoLimiter {
             unit: permits.max(1),
             returned: 0,
         };
-        let call = request.call(&redis_key(key, &inner.name, &inner.terms), &inner.terms);
+        let call = request.call(&redis_key(key, &inner.name, &inner.family), &inner.terms);
         let reply = SpendReply::from_answer(&inner.scripts.call(call, BUDGET).await?)?;
         {
             let mut keys = inner.keys.lock().unwrap_or_else(PoisonError::into_inner);
@@ -201,7 +220,7 @@ impl AutoLimiter {
             unit: 1,
             returned: permits,
         };
-        let call = request.call(&redis_key(key, &inner.name, &inner.terms), &inner.terms);
+        let call = request.call(&redis_key(key, &inner.name, &inner.family), &inner.terms);
         if let Err(error) = inner.scripts.call(call, BUDGET).await {
             tracing::debug!(%error, "permits were not given back");
         }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use tidegate::{Decision, Retry, Timestamp};
 
-use self::books::{Books, Flight};
+use self::books::{Books, Flight, Mode, Plan};
 pub use self::state::LeaseState;
 use super::terms::LeaseTerms;
 use super::wire::{LeaseReply, LeaseRequest, NodeId};
@@ -50,6 +50,8 @@ pub struct LeaseNode {
     low: AtomicU64,
     /// ... from here on, nanoseconds.
     early: AtomicU64,
+    /// ... and with none from here on, nanoseconds.
+    hurry: AtomicU64,
     /// When the next refresh is due, nanoseconds.
     next: AtomicU64,
     /// Whether a call is on its way.
@@ -88,6 +90,7 @@ impl LeaseNode {
             is_used_up: AtomicBool::new(false),
             low: AtomicU64::new(0),
             early: AtomicU64::new(NEVER),
+            hurry: AtomicU64::new(NEVER),
             next: AtomicU64::new(now.as_nanos()),
             is_asking: AtomicBool::new(false),
             is_down: AtomicBool::new(false),
@@ -159,8 +162,8 @@ impl LeaseNode {
 
     /// Whether who is refused should see to it that Redis is asked.
     fn is_due(&self, nanos: u64) -> bool {
-        let early = self.early.load(Ordering::Relaxed);
-        nanos >= self.next.load(Ordering::Relaxed).min(early)
+        let hurry = self.hurry.load(Ordering::Relaxed);
+        nanos >= self.next.load(Ordering::Relaxed).min(hurry)
     }
 
     /// Puts back permits that an allowed check took of a bucket and nobody used. Whether they can
@@ -194,7 +197,9 @@ impl LeaseNode {
     /// The call to make now, of which [`answered`](Self::answered) or [`failed`](Self::failed)
     /// must tell how it went. `None` while another is under way, and when the node has left.
     ///
-    /// A node that nobody has asked for a while gives everything back, and has then left.
+    /// A key that nobody has asked for since the last call, and few before, is put to rest: it
+    /// gives back nearly everything, and its share of the rate, and needs no further call while
+    /// the rest of its lease lasts unless somebody asks. After that it says goodbye, and has left.
     pub fn refresh(&self, now: Timestamp) -> Option<LeaseRequest> {
         self.call(now, false)
     }
@@ -224,26 +229,28 @@ impl LeaseNode {
             books.given = 0;
         }
         books.spent_until(self.tokens.load(Ordering::Acquire));
-        let asked = books.measure(&self.terms, now, refused);
+        let (asked, is_idle) = books.measure(now, refused);
         self.asked.fetch_add(asked, Ordering::Relaxed);
-        if books.demand == 0 && books.is_forgotten(&self.terms, now) {
-            books.has_left = true;
-            return None;
-        }
-        let leaves = must_leave || books.demand == 0 && !books.is_down;
-        if leaves {
-            self.deadline.store(0, Ordering::Release);
-        }
-        let target = if leaves {
-            0
-        } else {
-            books.target(&self.terms, ROUND_TRIP).max(largest)
+        let plan = books.plan(&self.terms, now, (is_idle, is_live, must_leave));
+        let target = match plan {
+            Plan::Forget => {
+                books.has_left = true;
+                return None;
+            }
+            Plan::Leave => {
+                self.deadline.store(0, Ordering::Release);
+                0
+            }
+            Plan::Rest => books.target_at_rest(&self.terms, ROUND_TRIP),
+            Plan::Refresh => books.target(&self.terms, ROUND_TRIP).max(largest),
         };
-        let (held, returned) = self.give_up_surplus(target);
+        let spare = if plan == Plan::Refresh { target / 2 } else { 0 };
+        let (held, returned) = self.give_up_beyond(target + spare);
         books.spent_until(held + returned);
         books.given = held;
         books.taken = books.taken.saturating_sub(returned);
-        let request = books.depart(self.id, &self.terms, now, leaves);
+        books.hurry(&self.terms, now);
+        let request = books.depart(self.id, &self.terms, now, plan);
         self.is_asking.store(true, Ordering::Relaxed);
         let expected = now.after(self.terms.refresh()).as_nanos();
         self.next.store(expected, Ordering::Relaxed);
@@ -292,16 +299,24 @@ impl LeaseNode {
         let is_used_up = self.terms.window_micros.is_some() && reply.remaining == 0;
         self.is_used_up.store(is_used_up, Ordering::Relaxed);
 
+        let refresh = nanos(self.terms.refresh());
+        // Where Redis had all that was wanted there is more, for whoever comes unexpected.
         let is_full = reply.granted >= call.want && !is_used_up;
-        let early = if is_full {
-            sent + pace::soonest(&self.terms)
+        let (early, low, next) = if books.mode == Mode::Rests {
+            // Whoever asks has it refreshed, whatever is left; else it has until the lease ends.
+            (0, NEVER, nanos(self.terms.lease()))
         } else {
-            NEVER
+            let soonest = sent + pace::soonest(&self.terms);
+            let early = if is_full { soonest } else { NEVER };
+            (early, books.target_for(ROUND_TRIP), refresh / 10 * 9)
         };
+        let may_hurry = is_full && books.may_hurry();
+        let hurry = if may_hurry { now.as_nanos() } else { early };
+        self.hurry.store(early.min(hurry), Ordering::Relaxed);
         self.early.store(early, Ordering::Relaxed);
-        self.low
-            .store(books.target_for(ROUND_TRIP), Ordering::Relaxed);
-        let next = pace::next(&self.terms, sent, now, reply, chance);
+        self.low.store(low, Ordering::Relaxed);
+        let after = next + pace::part(refresh / 5, chance);
+        let next = pace::next(&self.terms, (sent, after), now, reply);
         self.next.store(next, Ordering::Relaxed);
         self.is_asking.store(false, Ordering::Relaxed);
     }
@@ -325,8 +340,24 @@ impl LeaseNode {
         self.is_down.store(true, Ordering::Release);
         let wait = nanos(books.back_off.next(chance));
         self.early.store(NEVER, Ordering::Relaxed);
+        self.hurry.store(NEVER, Ordering::Relaxed);
         self.next.store(now.as_nanos() + wait, Ordering::Relaxed);
         self.is_asking.store(false, Ordering::Relaxed);
+    }
+
+    /// Nobody answers calls just now, of whichever key: none is made before `until`, and it goes on
+    /// as when one of its own had failed.
+    pub(super) fn stand_by(&self, until: Timestamp) {
+        let mut books = self.lock();
+        if books.flight.is_some() || books.has_left {
+            return;
+        }
+        (books.is_down, books.mode) = (true, Mode::StandsBy);
+        self.is_down.store(true, Ordering::Release);
+        // From then on it is for whoever asks next.
+        self.low.store(NEVER, Ordering::Relaxed);
+        self.early.store(until.as_nanos(), Ordering::Relaxed);
+        self.next.store(until.as_nanos(), Ordering::Relaxed);
     }
 
     /// Takes permits, and returns how many are left.
@@ -340,9 +371,8 @@ impl LeaseNode {
         Some(before - permits)
     }
 
-    /// Takes away what is far above the target. Returns what is left, and what was taken.
-    fn give_up_surplus(&self, target: u64) -> (u64, u64) {
-        let most = target + target / 2;
+    /// Takes away what is beyond that. Returns what is left, and what was taken.
+    fn give_up_beyond(&self, most: u64) -> (u64, u64) {
         let cut = |tokens: u64| Some(tokens.min(most));
         let result = self
             .tokens

@@ -155,6 +155,28 @@ impl LeaseTerms {
         }
     }
 
+    /// What keys of these terms are of. What is kept is in units and ticks of theirs, which others
+    /// would misread: where nodes have different terms, each counts with those of the same.
+    pub(super) fn family(&self) -> String {
+        let Self {
+            scheme,
+            burst,
+            num,
+            den,
+            tick_micros,
+            window_micros,
+            ..
+        } = self;
+        let (kind, terms) = match window_micros {
+            Some(length) => ("tgw", format!("{burst} {length}")),
+            None => (
+                "tgb",
+                format!("{scheme:?} {burst} {num} {den} {tick_micros}"),
+            ),
+        };
+        format!("{kind}{}", crate::key::short_hash(terms.as_bytes()))
+    }
+
     /// The burst, or what may pass in a window, in permits.
     pub const fn burst(&self) -> u64 {
         self.burst

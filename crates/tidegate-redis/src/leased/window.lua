@@ -7,7 +7,7 @@
 --   taken        what the node had of `window`, and has not given back: spent, or still held
 --   seen, seq    when its last call came, and which one it was
 -- ARGV: 1 node  2 seq  3 window that it had permits of  4 taken of that  5 demand (permits/s)
---   6 want  7 leaves (1)  8 permits of a window  9 window (us)  10 T 11 M (us)
+--   6 want  7 leaves (1), or resets (2)  8 permits of a window  9 window (us)  10 T 11 M (us)
 -- Answer: granted (-1: a later call was here before), window, taken of it, nodes, remaining, the
 --   call before this one, us until the window ends
 --
@@ -19,7 +19,7 @@ local MILLION, REMEMBERED = 1000000, 10
 local a = {}
 for i = 2, 11 do a[i] = tonumber(ARGV[i]) end
 local id, seq, window, demand, want = ARGV[1], a[2], a[3], a[5], a[6]
-local leaves, permits, length, T, M = a[7] == 1, a[8], a[9], a[10], a[11]
+local leaves, resets, permits, length, T, M = a[7] == 1, a[7] == 2, a[8], a[9], a[10], a[11]
 local now = tonumber(time[1]) * MILLION + tonumber(time[2])
 
 local name, ends, given, nodes, changed, gone = 0, 0, 0, {}, {}, {}
@@ -43,6 +43,9 @@ local begins = now - now % length
 if now >= ends then name, ends, given = max(begins, name + 1), begins + length, 0
 elseif ends - now > 2 * length then ends = begins + length end
 
+-- From a reset on it is another window, which ends as this one does: nobody has had any of it.
+if resets then name, given = name + 1, 0 end
+
 -- What a node says it has is all that it will have until it hears more from us: less than we
 -- noted, if it gave some back or an answer got lost; more, if we have lost what we knew.
 local had = me.window == name and me.taken or 0
@@ -64,14 +67,14 @@ local there = max(0, permits - given)
 local weight = demand > 0 and floor(demand * MILLION / (demand + others)) or 0
 local slice = floor(there / MILLION) * weight + ceil(there % MILLION * weight / MILLION)
 local surplus = there - ceil(min(others, 2 ^ 32) * T / MILLION)
-local g = leaves and 0 or max(0, min(want, max(slice, surplus)))
+local g = (leaves or resets) and 0 or max(0, min(want, max(slice, surplus)))
 given = given + g
 
 local function text(...)
   return string.format(string.rep('%.0f:', select('#', ...)):sub(1, -2), ...)
 end
 nodes[id] = { window = name, taken = has + g, demand = demand, seen = now, seq = seq }
-if leaves then gone[#gone + 1], changed[id] = id, nil else changed[id] = true end
+if leaves or resets then gone[#gone + 1], changed[id] = id, nil else changed[id] = true end
 local fields = { 'w', text(name, ends, given) }
 for other in pairs(changed) do
   local n = nodes[other]

@@ -14,6 +14,9 @@ pub static LEASE_WINDOW: Script = Script {
     text: include_str!("window.lua"),
 };
 
+/// What stands for whether a node leaves where nobody does, and a window begins anew.
+const RESETS: u64 = 2;
+
 /// As a call of the script; `length` is that of a window, in microseconds.
 pub(super) fn call(
     request: &LeaseRequest,
@@ -33,7 +36,28 @@ pub(super) fn call(
         terms.refresh,
         terms.membership_ticks(),
     ];
-    let mut args = vec![request.node.to_string().into_bytes()];
+    script_call(key, &request.node.to_string(), &numbers)
+}
+
+/// The call with which a key's window begins anew.
+pub(super) fn reset(key: &[u8], terms: &LeaseTerms, length: u64) -> ScriptCall {
+    let numbers = [
+        1,
+        0,
+        0,
+        0,
+        0,
+        RESETS,
+        terms.burst,
+        length,
+        terms.refresh,
+        terms.membership_ticks(),
+    ];
+    script_call(key, "reset", &numbers)
+}
+
+fn script_call(key: &[u8], node: &str, numbers: &[u64]) -> ScriptCall {
+    let mut args = vec![node.as_bytes().to_vec()];
     args.extend(numbers.iter().map(|n| n.to_string().into_bytes()));
     ScriptCall {
         script: &LEASE_WINDOW,

@@ -9,7 +9,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use tidegate::SharedStore;
-use tidegate_redis::{Counts, State};
+use tidegate_redis::{Counts, DefinedBy, State};
 
 use crate::redis::Redis;
 
@@ -74,6 +74,18 @@ impl Collector for RedisMetrics {
         for (reason, read) in MISSES {
             let labels = [("reason", reason)];
             ConstCounter::new(read(&health.counts)).encode(misses.encode_family(&labels)?)?;
+        }
+        let name = "tidegate_limit_defined_elsewhere";
+        let help = "1 for a shared limit that other nodes define otherwise, by what holds then";
+        let mut limits = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (limit, by) in self.0.store.defined_elsewhere() {
+            let holds = match by {
+                DefinedBy::Newer => "newer",
+                DefinedBy::Stricter => "stricter",
+                _ => "own",
+            };
+            let labels = [("limit", limit.as_str()), ("holds", holds)];
+            ConstGauge::new(1_u64).encode(limits.encode_family(&labels)?)?;
         }
         let help = "Nodes that share this Redis, as far as this one knows";
         let nodes = encoder.encode_descriptor("tidegate_nodes", help, None, MetricType::Gauge)?;

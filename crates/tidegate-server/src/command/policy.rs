@@ -6,13 +6,14 @@ use tidegate_policy::{Loaded, Problem, Problems};
 use crate::cli::{CheckArgs, Format};
 use crate::exit::{CommandError, Exit};
 use crate::terminal::Terminal;
+use crate::validation;
 
 /// Checks a file.
 pub(crate) fn check(args: &CheckArgs, terminal: &mut Terminal) -> Result<Exit, CommandError> {
     let name = args.file.display().to_string();
     let text = tidegate_policy::read(&args.file)
         .map_err(|error| CommandError::io(format!("cannot read {name}"), error))?;
-    let result = tidegate_policy::parse(&name, &text);
+    let result = validation::parse(&name, &text, false);
     match args.format {
         Format::Text => print_text(&name, &result, terminal)?,
         Format::Json => print_json(&name, &result, terminal)?,

@@ -17,6 +17,7 @@ use crate::cli::{LogFormat, ServeArgs};
 use crate::exit::{CommandError, Exit};
 use crate::redis::Redis;
 use crate::terminal::Terminal;
+use crate::validation;
 
 /// The environment variable that says what is logged (`info`, `tidegate_node=debug`, ...).
 const LOG_VARIABLE: &str = "TIDEGATE_LOG";
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &ServeArgs, terminal: &mut Terminal) -> Result<Exit, Com
         policy,
         warnings,
         omitted_warnings,
-    } = tidegate_policy::parse(&name, &text)?;
+    } = validation::parse(&name, &text, true)?;
     terminal.warn(&warnings, omitted_warnings);
     if policy.gateway.is_none() && policy.admin.is_none() {
         return Err(CommandError::new(format!(
@@ -127,12 +128,6 @@ fn bind_admin(policy: &Policy) -> Result<Option<TcpListener>, CommandError> {
         return Ok(None);
     };
     let address = config.listen;
-    if !address.ip().is_loopback() {
-        return Err(CommandError::new(format!(
-            "admin: {address} is not a loopback address: the admin port has no authentication \
-             yet, so it listens on 127.0.0.1 or [::1] only"
-        )));
-    }
     let listener = TcpListener::bind(address)
         .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
         .map_err(|error| CommandError::io(format!("admin: cannot listen on {address}"), error))?;

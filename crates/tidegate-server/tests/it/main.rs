@@ -4,6 +4,7 @@
 mod admission;
 mod command_line;
 mod golden;
+mod problems;
 mod reload;
 mod running;
 mod sharing;

@@ -189,3 +189,51 @@ fn a_node_that_stops_is_no_longer_one_of_the_nodes() {
     asked.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b":1\r\n");
 }
+
+// shows: C6, B11 (versions)
+#[test]
+fn through_a_rolling_change_old_nodes_count_as_the_new_policy_says() {
+    let redis = Redis::start();
+    let folder = Folder::new();
+    let of_version = |version: u32, rate: &str| {
+        // A call that a busy machine is late with passes nobody.
+        let limit = format!("rate: {rate}, store: exact, on_unavailable: closed");
+        format!("version: {version}\n{}", policy(&redis, &limit))
+    };
+    let file = folder.write("old.yaml", &of_version(1, "20/h"));
+    let old = Serve::start(&file);
+    while passed(old.gateway, 1, "") == 0 {}
+    let first = 1 + passed(old.gateway, 14, "");
+    let new = Serve::start(&folder.write("new.yaml", &of_version(2, "40/h")));
+    let elsewhere = "tidegate_limit_defined_elsewhere{limit=\"shared\",holds=\"newer\"}";
+    until(&old, elsewhere, 1.0);
+    // 40 in all, of which some 15 were used.
+    let of_old = passed(old.gateway, 10, "");
+    assert!(of_old > 5, "more than its own policy has left: {of_old}");
+    let all = first + of_old + passed(new.gateway, 60, "");
+    // A call that is late may have taken, too.
+    assert!(all > 30 && all <= 40, "{all}");
+    assert!(new.metric(elsewhere).is_err());
+    // The old node gets the new policy, too: nothing changes but whose numbers they are.
+    folder.write("old.yaml", &of_version(2, "40/h"));
+    let deadline = std::time::Instant::now() + crate::running::DEADLINE;
+    while old.metric(elsewhere).is_ok() {
+        assert!(std::time::Instant::now() < deadline);
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(passed(old.gateway, 5, ""), 0);
+}
+
+#[test]
+fn a_node_that_has_not_found_redis_grants_its_part_among_those_expected() {
+    let mut redis = Redis::start();
+    redis.kill();
+    let folder = Folder::new();
+    let text = policy(&redis, "rate: 20/h, store: exact");
+    let text = text.replace("redis: { ", "redis: { nodes: 4, ");
+    let node = Serve::start(&folder.write("policy.yaml", &text));
+    assert_eq!(passed(node.gateway, 20, ""), 5);
+    redis.start_again();
+    until(&node, "tidegate_nodes", 1.0);
+    assert_eq!(passed(node.gateway, 30, ""), 20);
+}

@@ -1,12 +1,16 @@
 //! What the script of leased limits does, once more: a state machine over whole numbers, with time
 //! as an argument. The real script has to agree with it answer by answer.
 
+mod args;
+mod member;
+
 use std::collections::BTreeMap;
 
 use tidegate_redis::ScriptCall;
 
-/// Shares are in millionths.
-const WHOLE: i128 = 1_000_000;
+use self::args::{Args, WHOLE, ceil, part};
+use self::member::Member;
+
 /// A node is remembered for so many memberships.
 const REMEMBERED: i128 = 10;
 
@@ -28,103 +32,9 @@ struct State {
     last: i128,
     /// The last time in which nobody came for longer than they should.
     gap: (i128, i128),
+    /// When all members were last looked at.
+    swept: i128,
     members: BTreeMap<String, Member>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Member {
-    hold: i128,
-    expires: i128,
-    demand: i128,
-    share: i128,
-    seen: i128,
-    heard: i128,
-    out: i128,
-    seq: i128,
-    ack: i128,
-    told: i128,
-    /// Kept back, and out no more: unused, or minted and not told yet by a call that came late.
-    past: i128,
-}
-
-/// `ARGV` by name.
-#[derive(Debug)]
-struct Args {
-    node: String,
-    seq: i128,
-    ack: i128,
-    demand: i128,
-    held: i128,
-    returned: i128,
-    want: i128,
-    minted: i128,
-    share: i128,
-    leaves: bool,
-    unit: i128,
-    num: i128,
-    den: i128,
-    full: i128,
-    tick: i128,
-    refresh: i128,
-    lease: i128,
-    silence: i128,
-    membership: i128,
-    grace: i128,
-    is_strict: bool,
-}
-
-impl Args {
-    fn read(call: &ScriptCall) -> Self {
-        let text: Vec<String> = call.args.iter().map(|arg| text(arg)).collect();
-        let at = |index: usize| text[index - 1].parse::<i128>().expect("a whole number");
-        assert_eq!(text.len(), 21, "arguments of the script");
-        Self {
-            node: text[0].clone(),
-            seq: at(2),
-            ack: at(3),
-            demand: at(4),
-            held: at(5),
-            returned: at(6),
-            want: at(7),
-            minted: at(8),
-            share: at(9),
-            leaves: at(10) == 1,
-            unit: at(11),
-            num: at(12),
-            den: at(13),
-            full: at(14),
-            tick: at(15),
-            refresh: at(16),
-            lease: at(17),
-            silence: at(18),
-            membership: at(19),
-            grace: at(20),
-            is_strict: text[20] == "strict",
-        }
-    }
-
-    /// What is refilled in so many ticks.
-    const fn refill(&self, ticks: i128) -> i128 {
-        self.num * ticks
-    }
-
-    /// What a node of this share may have minted and not used, at most.
-    fn most_out(&self, share: i128) -> i128 {
-        part(self.refill(self.refresh), share)
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// A part of something, rounded up.
-fn part(whole: i128, millionths: i128) -> i128 {
-    ceil(whole * millionths, WHOLE)
-}
-
-fn ceil(a: i128, b: i128) -> i128 {
-    -(-a).div_euclid(b)
 }
 
 impl SharedBucket {
@@ -142,17 +52,28 @@ impl SharedBucket {
             level: args.full,
             last: now,
             gap: (0, 0),
+            swept: now,
             members: BTreeMap::new(),
         });
+        if let Some(me) = state.members.get(&args.node)
+            && args.seq <= me.seq
+        {
+            return [-1, 0, 0, 0, 0, me.seq, 0].map(in_64_bits);
+        }
         let was_set_back = state.set_clock_back(now);
-        let free = state.refill(now, &args);
-        let answer = if args.node == "-" {
-            state.spend(free, &args)
+        let sweeps = was_set_back || now >= state.swept + args.sweep();
+        let sweeps = sweeps && !state.members.is_empty();
+        if sweeps {
+            state.sweep(now, &args);
         } else {
-            state.lease(now, &args)
+            state.go_on(now, &args);
+        }
+        let (answer, is_changed) = if args.node == "-" {
+            state.spend(&args)
+        } else {
+            (state.lease(now, &args), true)
         };
-        let (answer, is_changed) = answer;
-        if is_changed || was_set_back && args.node == "-" {
+        if is_changed || was_set_back || sweeps {
             let rest = ceil(args.full - state.level, args.num);
             let remembered = if state.members.is_empty() {
                 0
@@ -163,7 +84,26 @@ impl SharedBucket {
             self.expires = i128::from(now_micros) + self.lasts * 1000;
             self.state = Some(state);
         }
-        answer.map(|n| i64::try_from(n).expect("below 2^53"))
+        answer.map(in_64_bits)
+    }
+
+    /// The hash as Redis keeps it. `call` is any call of this key.
+    pub fn fields(&self, call: &ScriptCall) -> BTreeMap<String, String> {
+        let state = self.state.as_ref();
+        state.map_or_else(BTreeMap::new, |state| state.fields(&Args::read(call)))
+    }
+
+    /// Whether what has to hold at all times holds: level, leases and what may be minted are
+    /// within the burst, and shares within the whole. `call` is any call of this key.
+    pub fn is_sound(&self, call: &ScriptCall) -> bool {
+        let state = self.state.as_ref();
+        state.is_none_or(|state| state.is_sound(&Args::read(call)))
+    }
+
+    /// All shares together, in millionths.
+    pub fn shares(&self) -> i128 {
+        let state = self.state.as_ref();
+        state.map_or(0, |state| state.sum(|member| member.share))
     }
 
     /// Forgets everything, as a server does that starts without its data.
@@ -180,16 +120,10 @@ impl SharedBucket {
     pub const fn lasts_millis(&self) -> i128 {
         self.lasts
     }
+}
 
-    /// All shares together, in millionths.
-    pub fn shares(&self) -> i128 {
-        self.members().map(|member| member.share).sum()
-    }
-
-    /// The members that are remembered.
-    fn members(&self) -> impl Iterator<Item = &Member> {
-        self.state.iter().flat_map(|state| state.members.values())
-    }
+fn in_64_bits(number: i128) -> i64 {
+    i64::try_from(number).expect("below 2^53")
 }
 
 impl State {
@@ -204,60 +138,110 @@ impl State {
             member.expires -= back;
             member.seen -= back;
             member.heard -= back;
+            member.since = member.since.map(|since| since - back);
         }
         true
     }
 
-    /// Returns the most that the level may be: what is neither lent nor kept back.
-    fn refill(&mut self, now: i128, args: &Args) -> i128 {
+    /// Time passes, and nobody but who calls is looked at: who was silent at the last sweep, or
+    /// could be before the next one, is taken to be silent since then.
+    fn go_on(&mut self, now: i128, args: &Args) {
         let passed = now - self.last;
-        if passed > args.silence && !self.members.is_empty() {
-            self.gap = (self.last, now);
+        self.refill(passed, part(args.refill(passed), self.silent()), args);
+        let last = self.last;
+        if let Some(me) = self.members.get_mut(&args.node) {
+            let silent = if me.since.is_some() { passed } else { 0 };
+            me.catch_up(last, now, silent, args);
         }
-        let (mut lent, mut withheld, mut out) = (0, 0, 0);
-        for member in self.members.values_mut() {
-            if member.expires <= self.last {
-                member.hold = 0;
-            }
-            lent += member.hold;
-            let end = member.seen + args.membership;
-            let end = match args.is_strict {
-                true => end,
-                false if member.seen <= self.gap.0 => end.min(self.gap.1 + args.grace),
-                false => self.last,
-            };
-            let from = self.last.max(member.heard + args.silence);
-            let kept = part(args.refill((end.min(now) - from).max(0)), member.share);
-            withheld += kept;
-            member.out += kept;
-            if now >= member.seen + args.membership {
-                member.share = 0;
-                member.demand = 0;
-            }
-            out += member.out.min(args.most_out(member.share));
+        self.last = now;
+    }
+
+    /// Time passes, and all members are looked at.
+    fn sweep(&mut self, now: i128, args: &Args) {
+        let (passed, last) = (now - self.last, self.last);
+        if passed > args.silence {
+            self.gap = (last, now);
+        }
+        let mut withheld = 0;
+        for (name, member) in &mut self.members {
+            let silent = member.silence(last, now, self.gap, args);
+            withheld += part(args.refill(silent), member.share);
+            member.catch_up(last, now, silent, args);
+            let may_fall_silent = member.silence(now, now + args.sweep(), self.gap, args) > 0;
+            member.since = (may_fall_silent && *name != args.node).then_some(now);
         }
         self.members.retain(|name, member| {
             now < member.seen + REMEMBERED * args.membership || *name == args.node
         });
-        let free = args.full - lent * args.den - out;
-        self.level = free.min(self.level + args.refill(passed) - withheld);
-        self.last = now;
-        free
+        self.refill(passed, withheld, args);
+        (self.last, self.swept) = (now, now);
+    }
+
+    fn refill(&mut self, passed: i128, withheld: i128, args: &Args) {
+        self.level += args.refill(passed) - withheld;
+        self.make_room(args);
+    }
+
+    /// The level is at most what is neither lent nor kept back.
+    fn make_room(&mut self, args: &Args) {
+        self.level = self.level.min(self.free(args));
+    }
+
+    fn free(&self, args: &Args) -> i128 {
+        args.full - self.lent() * args.den - self.sum(|member| member.most_out(args))
+    }
+
+    fn is_sound(&self, args: &Args) -> bool {
+        self.level <= self.free(args) && self.sum(|member| member.share) <= WHOLE
+    }
+
+    fn fields(&self, args: &Args) -> BTreeMap<String, String> {
+        let nodes = self.members.iter();
+        let mut fields: BTreeMap<_, _> = nodes
+            .map(|(name, member)| (name.clone(), member.text()))
+            .collect();
+        let bucket = [
+            self.level,
+            self.last,
+            self.gap.0,
+            self.gap.1,
+            self.swept,
+            self.members.len() as i128,
+            self.nodes(),
+            self.sum(|member| member.demand),
+            self.sum(|member| member.share),
+            self.lent(),
+            self.sum(|member| member.most_out(args)),
+            self.silent(),
+        ];
+        fields.insert("b".to_owned(), bucket.map(|n| n.to_string()).join(":"));
+        fields
+    }
+
+    fn sum(&self, of: impl Fn(&Member) -> i128) -> i128 {
+        self.members.values().map(of).sum()
     }
 
     fn nodes(&self) -> i128 {
-        self.members
-            .values()
-            .filter(|member| member.demand > 0)
-            .count() as i128
+        self.sum(|member| i128::from(member.demand > 0))
+    }
+
+    fn lent(&self) -> i128 {
+        self.sum(|member| member.hold)
+    }
+
+    /// The shares that are kept back.
+    fn silent(&self) -> i128 {
+        self.sum(|member| member.since.map_or(0, |_| member.share))
     }
 
     fn there(&self, args: &Args) -> i128 {
         self.level.div_euclid(args.den).max(0)
     }
 
-    fn spend(&mut self, free: i128, args: &Args) -> ([i128; 7], bool) {
-        self.level = free.min(self.level + args.returned * args.den);
+    fn spend(&mut self, args: &Args) -> ([i128; 7], bool) {
+        self.level += args.returned * args.den;
+        self.make_room(args);
         let there = self.there(args);
         let granted = args.want.min(there) / args.unit * args.unit;
         self.level -= granted * args.den;
@@ -271,28 +255,24 @@ impl State {
         (answer, granted > 0 || args.returned > 0)
     }
 
-    fn lease(&mut self, now: i128, args: &Args) -> ([i128; 7], bool) {
-        let mut me = match self.members.get(&args.node) {
-            Some(me) if args.seq <= me.seq => return ([-1, 0, 0, 0, 0, me.seq, 0], false),
-            Some(me) => me.clone(),
-            None => Member {
-                seen: now - args.refresh,
-                heard: now - args.refresh,
-                ..Member::default()
-            },
+    fn lease(&mut self, now: i128, args: &Args) -> [i128; 7] {
+        let newcomer = Member {
+            seen: now - args.refresh,
+            heard: now - args.refresh,
+            ..Member::default()
         };
+        let mut me = self.members.remove(&args.node).unwrap_or(newcomer);
         let before = me.seq;
         self.settle(&mut me, now, args);
         let kept = args.held.min(me.hold);
         self.level += args.returned.min(me.hold - kept) * args.den;
         me.demand = if args.leaves { 0 } else { args.demand };
-        self.members.remove(&args.node);
         let weight = self.weight(&me);
         let share = self.share(&me, weight);
         me.share = share.max(args.share.min(me.share));
 
         let there = self.there(args);
-        let room = (args.full - args.refill(args.refresh)) / args.den - self.lent(now) - kept;
+        let room = (args.full - args.refill(args.refresh)) / args.den - self.lent() - kept;
         let since = (now - me.seen).min(2 * args.refresh);
         let slice = part(there, (2 * weight * since / args.refresh).min(WHOLE));
         let others = part(args.refill(args.refresh), WHOLE - weight);
@@ -308,10 +288,12 @@ impl State {
         me.told = args.minted;
         let nodes = self.nodes() + i128::from(me.demand > 0);
         if !args.leaves {
+            let next = self.swept + args.sweep();
+            me.since = (me.silence(now, next, self.gap, args) > 0).then_some(now);
             self.members.insert(args.node.clone(), me);
+            self.make_room(args);
         }
-        let left = there - granted;
-        ([granted, kept, share, nodes, left, before, 0], true)
+        [granted, kept, share, nodes, there - granted, before, 0]
     }
 
     /// What the node has minted is spent; what it can mint no more of its right comes back.
@@ -325,7 +307,7 @@ impl State {
             self.level = (self.level + left + known).max(-args.full);
             left = 0;
         }
-        let mut beyond = (left - args.most_out(me.share)).max(0);
+        let mut beyond = (left - args.saved_up(me.share)).max(0);
         left -= beyond;
         me.out = left;
         if args.leaves {
@@ -346,10 +328,9 @@ impl State {
 
     /// A node's part of all demand.
     fn weight(&self, me: &Member) -> i128 {
-        let others: i128 = self.members.values().map(|member| member.demand).sum();
         match me.demand {
             0 => 0,
-            demand => demand * WHOLE / (demand + others),
+            demand => demand * WHOLE / (demand + self.sum(|member| member.demand)),
         }
     }
 
@@ -357,13 +338,8 @@ impl State {
         if me.demand == 0 {
             return 0;
         }
-        let others: i128 = self.members.values().map(|member| member.share).sum();
+        let others = self.sum(|member| member.share);
         let fair = i128::midpoint(weight, WHOLE / (self.nodes() + 1));
         fair.min(WHOLE - others).max(0)
-    }
-
-    fn lent(&self, now: i128) -> i128 {
-        let unexpired = self.members.values().filter(|member| member.expires > now);
-        unexpired.map(|member| member.hold).sum()
     }
 }

@@ -23,4 +23,9 @@ impl SharedKey {
             self.bucket.call(now_micros, call)
         }
     }
+
+    /// Whether what was noted at a call adds up: a window notes nothing that could not.
+    pub fn is_sound(&self, call: &ScriptCall) -> bool {
+        *call.script == LEASE_WINDOW || self.bucket.is_sound(call)
+    }
 }

@@ -45,6 +45,7 @@ struct Args {
     demand: i128,
     want: i128,
     leaves: bool,
+    resets: bool,
     permits: i128,
     length: i128,
     refresh: i128,
@@ -64,6 +65,7 @@ impl Args {
             demand: at(5),
             want: at(6),
             leaves: at(7) == 1,
+            resets: at(7) == 2,
             permits: at(8),
             length: at(9),
             refresh: at(10),
@@ -94,6 +96,10 @@ impl SharedWindow {
             return whole([-1, 0, 0, 0, 0, seen_before, 0]);
         }
         self.go_on(now, args.length);
+        if args.resets {
+            self.name += 1;
+            self.given = 0;
+        }
         let had = before.filter(|me| me.window == self.name);
         let had = had.map_or(0, |me| me.taken);
         let has = if args.window == self.name {
@@ -119,13 +125,13 @@ impl SharedWindow {
             });
 
         let there = (args.permits - self.given).max(0);
-        let granted = if args.leaves {
+        let granted = if args.leaves || args.resets {
             0
         } else {
             args.want.min(fair(there, others, &args)).max(0)
         };
         self.given += granted;
-        if !args.leaves {
+        if !(args.leaves || args.resets) {
             let me = Member {
                 window: self.name,
                 taken: has + granted,

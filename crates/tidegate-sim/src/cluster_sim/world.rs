@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use tidegate::Timestamp;
 use tidegate_redis::{
-    LEASE_BUDGET, LeaseNode, LeaseReply, LeaseRequest, LeaseTerms, NodeId, SpendRequest,
+    LEASE_BUDGET, LeaseNode, LeaseReply, LeaseRequest, LeaseTerms, NodeId, ScriptCall, SpendRequest,
 };
 
 use super::chance::Chance;
@@ -176,9 +176,7 @@ impl<'a> World<'a> {
             unit: 1,
             returned: 0,
         };
-        let answer = self
-            .key
-            .call(self.redis_clock(), &request.call(b"key", self.terms));
+        let answer = self.at_key(&request.call(b"key", self.terms));
         self.trace(&answer.map(i64::cast_unsigned));
         let granted = answer[0].cast_unsigned();
         self.grants.push((self.now, granted));
@@ -243,9 +241,7 @@ impl<'a> World<'a> {
         if self.faults.is_out(milli) || self.faults.is_cut(at, milli, Cut::Requests) {
             return;
         }
-        let answer = self
-            .key
-            .call(self.redis_clock(), &request.call(b"key", self.terms));
+        let answer = self.at_key(&request.call(b"key", self.terms));
         if let Some(calls) = self.outcome.calls.last_mut() {
             *calls += 1;
         }
@@ -253,10 +249,6 @@ impl<'a> World<'a> {
         self.trace(&answer.map(i64::cast_unsigned));
         self.grants
             .push((self.now, answer[0].max(0).cast_unsigned()));
-        assert!(
-            self.key.bucket.shares() <= 1_000_000,
-            "shares are more than the whole"
-        );
         let is_lost = self.chance.below(1000) < self.faults.lost_answers;
         if is_lost || self.faults.is_cut(at, milli, Cut::Replies) {
             return;
@@ -266,6 +258,13 @@ impl<'a> World<'a> {
         };
         let arrives = self.now + self.way();
         self.schedule(arrives, Event::Reply(at, life, request, Some(reply)));
+    }
+
+    fn at_key(&mut self, call: &ScriptCall) -> [i64; 7] {
+        let answer = self.key.call(self.redis_clock(), call);
+        let is_sound = self.key.is_sound(call);
+        assert!(is_sound, "more is promised than there is");
+        answer
     }
 
     /// An answer, or the end of the time for one. Whichever comes second finds nobody waiting.

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests, and what they share")]
 
+mod crowd;
 mod ledger;
 mod limiter;
 mod node;
@@ -102,6 +103,12 @@ fn as_many_seeds_as_are_asked_for() {
         optimistic_is_within_its_bound(seed);
         a_step_back_is_no_time(seed);
         a_loss_costs_at_most_what_was_lost(seed);
+    }
+    let all = seeds();
+    for seed in all.start..all.start + (all.end - all.start) / 20 {
+        crowd::strict_is_strict(seed);
+        crowd::optimistic_is_within_its_bound(seed);
+        crowd::a_step_back_is_no_time(seed);
     }
 }
 

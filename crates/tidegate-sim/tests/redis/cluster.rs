@@ -1,5 +1,6 @@
 //! A cluster of three primaries with a replica each.
 
+use crate::certificates::Certificates;
 use crate::sentinels::until;
 use crate::server::{RedisServer, free_address};
 
@@ -7,10 +8,17 @@ use crate::server::{RedisServer, free_address};
 pub(crate) struct Cluster {
     /// The first three began as primaries of a third of the slots each, in order.
     pub(crate) servers: Vec<RedisServer>,
+    /// How each of them is called by the others and by clients.
+    pub(crate) urls: Vec<String>,
 }
 
 impl Cluster {
     pub(crate) fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    /// With certificates: all speak TLS, with each other, too.
+    pub(crate) fn start_with(certificates: Option<&Certificates>) -> Self {
         let server = || {
             let bus = free_address().port().to_string();
             let arguments = [
@@ -23,19 +31,31 @@ impl Cluster {
                 "--repl-diskless-sync-delay",
                 "0",
             ];
-            (RedisServer::start_with(&arguments), bus)
+            let Some(certificates) = certificates else {
+                let server = RedisServer::start_with(&arguments);
+                let url = server.url();
+                return (server, url, bus);
+            };
+            let with_tls = ["--tls-cluster", "yes", "--tls-replication", "yes"];
+            let (server, url) = certificates.serve("no", &[&arguments[..], &with_tls].concat());
+            (server, url, bus)
         };
-        let (servers, buses): (Vec<_>, Vec<_>) = (0..6).map(|_| server()).unzip();
-        let first = servers[0].address.port().to_string();
+        let (mut servers, mut urls, mut buses) = (Vec::new(), Vec::new(), Vec::new());
+        for (server, url, bus) in (0..6).map(|_| server()) {
+            servers.push(server);
+            urls.push(url);
+            buses.push(bus);
+        }
+        let (_, first) = urls[0].trim_end_matches('/').rsplit_once(':').unwrap();
         for (number, server) in servers.iter().enumerate() {
             server.command(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]);
-            server.command(&["CLUSTER", "MEET", "127.0.0.1", &first, &buses[0]]);
+            server.command(&["CLUSTER", "MEET", "127.0.0.1", first, &buses[0]]);
         }
         let thirds = [("0", "5460"), ("5461", "10922"), ("10923", "16383")];
         for (server, (from, to)) in servers.iter().zip(thirds) {
             server.command(&["CLUSTER", "ADDSLOTSRANGE", from, to]);
         }
-        let cluster = Self { servers };
+        let cluster = Self { servers, urls };
         for server in &cluster.servers {
             until("they know each other", || {
                 server.command(&["CLUSTER", "NODES"]).lines().count() == 6

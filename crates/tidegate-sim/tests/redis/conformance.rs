@@ -13,7 +13,7 @@ use tidegate_policy::{OnUnavailable, Policy, SharedRule};
 use tidegate_redis::RedisStore;
 use tidegate_redis::exact::Numbers;
 use tidegate_server::trace::{TraceLine, TraceReader, TraceRequest};
-use tidegate_sim::conformance::{Door, Told, ToldOutcome, ToldRetry, cases};
+use tidegate_sim::conformance::{Case, Door, Told, ToldOutcome, ToldRetry, cases};
 use tokio::runtime::Handle;
 
 use crate::exact::store::Store;
@@ -34,7 +34,7 @@ impl Timer for Patient {
 }
 
 /// The policy with all of its limits in Redis; `None` where one of them cannot be.
-fn shared(text: &str) -> Option<Policy> {
+pub(crate) fn shared(text: &str) -> Option<Policy> {
     let mut policy = tidegate_policy::parse("case", text).ok()?.policy;
     for rule in &mut policy.limits {
         let overrides = rule.overrides.iter().map(|one| &one.limit);
@@ -90,7 +90,7 @@ impl ExactDoor {
     }
 }
 
-async fn ask(node: &Node, request: &TraceRequest) -> Told {
+pub(crate) async fn ask(node: &Node, request: &TraceRequest) -> Told {
     let snapshot = node.snapshot();
     let view = RequestView::new(&request.parts, request.client_ip);
     let limits: Vec<usize> = match &request.limits {
@@ -152,6 +152,12 @@ fn as_told(admission: Admission<'_>) -> Told {
     }
 }
 
+/// Whether all limits of a case can be exact; nobody waits in line there.
+pub(crate) fn can_be_exact(case: &Case) -> bool {
+    let can_wait = |policy: &Policy| policy.limits.iter().any(|rule| rule.queue.is_some());
+    shared(&(case.script)().policy).is_some_and(|policy| !can_wait(&policy))
+}
+
 // shows: C1 (exact)
 #[test]
 fn the_table_through_exact_mode() {
@@ -160,13 +166,7 @@ fn the_table_through_exact_mode() {
     };
     let mut failures = Vec::new();
     let mut ran = Vec::new();
-    for case in cases() {
-        let script = (case.script)();
-        let can_wait = |policy: &Policy| policy.limits.iter().any(|rule| rule.queue.is_some());
-        let policy = shared(&script.policy).filter(|policy| !can_wait(policy));
-        if policy.is_none() {
-            continue;
-        }
+    for case in cases().filter(|case| can_be_exact(case)) {
         ran.push(case.id);
         let differences = case.differences(&mut door);
         if let Some(first) = differences.first() {

@@ -92,6 +92,52 @@ async fn a_replica_is_not_asked_again() {
 }
 
 #[tokio::test]
+async fn a_replica_without_its_primary_is_not_asked_again() {
+    let server = RedisServer::start_with(&["--replica-serve-stale-data", "no"]);
+    let endpoint = endpoint_of(&server).await;
+    let nobody = free_address().port().to_string();
+    server.command(&["REPLICAOF", "127.0.0.1", &nobody]);
+    assert!(refused(&endpoint).await.contains("MASTERDOWN"));
+    assert_eq!(endpoint.health().counts.refused, 1, "one is enough");
+    server.command(&["REPLICAOF", "NO", "ONE"]);
+    answered(&endpoint).await;
+}
+
+#[tokio::test]
+async fn a_server_that_loads_is_asked_when_it_has_loaded() {
+    // Of 2,000 keys at half a millisecond each: a second, in which it answers LOADING.
+    let slow = [
+        "--key-load-delay",
+        "500",
+        "--loading-process-events-interval-bytes",
+        "1024",
+    ];
+    let mut server = RedisServer::start_with(&slow);
+    let endpoint = endpoint_of(&server).await;
+    let fill = "for i = 1, 2000 do redis.call('SET', 'filled' .. i, i) end";
+    server.command(&["EVAL", fill, "0"]);
+    assert_eq!(count(&endpoint, "k").await, Ok(1));
+    server.command(&["SAVE"]);
+    let loaded = std::thread::spawn(move || {
+        server.start_again();
+        server
+    });
+    until(&endpoint, |endpoint| why(endpoint).contains("LOADING")).await;
+    assert_eq!(
+        count(&endpoint, "k").await,
+        Err(Unavailable::Open),
+        "nobody waits for it"
+    );
+    until(&endpoint, is_up).await;
+    assert_eq!(
+        count(&endpoint, "k").await,
+        Ok(2),
+        "what was saved is there"
+    );
+    drop(loaded.join().unwrap());
+}
+
+#[tokio::test]
 async fn a_password_is_asked_for_and_checked_and_never_shown() {
     let server = RedisServer::start();
     server.command(&["ACL", "SETUSER", "limits", "on", ">right", "~*", "+@all"]);

@@ -1,85 +1,11 @@
 //! An endpoint that speaks TLS.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use tidegate_redis::{Endpoint, EndpointConfig, Login, Tls};
 
-use tidegate_redis::{Endpoint, EndpointConfig};
-
+use crate::certificates::Certificates;
+use crate::cluster::Cluster;
 use crate::endpoint::{count, start, until, why};
 use crate::server::{RedisServer, free_address};
-
-/// An authority, and a certificate that it signed: for 127.0.0.1 and for clients.
-struct Certificates(PathBuf);
-
-impl Certificates {
-    fn make(name: &str) -> Self {
-        let folder = format!("tidegate-certificates-{}-{name}", std::process::id());
-        let made = Self(std::env::temp_dir().join(folder));
-        std::fs::create_dir_all(&made.0).unwrap();
-        let extensions = "subjectAltName=IP:127.0.0.1,DNS:localhost";
-        std::fs::write(made.file("extensions"), extensions).unwrap();
-        let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-        openssl(
-            &made.0,
-            &format!("req -x509 {key} -keyout ca.key -out ca.pem -days 2 -subj /CN=authority"),
-        );
-        openssl(
-            &made.0,
-            &format!("req {key} -keyout key.pem -out request -subj /CN=redis"),
-        );
-        openssl(
-            &made.0,
-            "x509 -req -in request -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 \
-             -extfile extensions -out certificate.pem",
-        );
-        made
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Certificates {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn openssl(folder: &Path, arguments: &str) {
-    let output = Command::new("openssl")
-        .args(arguments.split_whitespace())
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .expect("openssl is installed (`cargo xtask setup`)");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
-/// A server, and its URL by TLS.
-fn serve(certificates: &Certificates, clients: &str) -> (RedisServer, String) {
-    let port = free_address().port().to_string();
-    let file = |name| certificates.file(name).display().to_string();
-    let server = RedisServer::start_with(&[
-        "--tls-port",
-        &port,
-        "--tls-cert-file",
-        &file("certificate.pem"),
-        "--tls-key-file",
-        &file("key.pem"),
-        "--tls-ca-cert-file",
-        &file("ca.pem"),
-        "--bind",
-        "127.0.0.1 127.0.0.2",
-        "--tls-auth-clients",
-        clients,
-    ]);
-    (server, format!("rediss://127.0.0.1:{port}"))
-}
 
 fn config(url: &str, certificates: &Certificates) -> EndpointConfig {
     let mut config = EndpointConfig::single(url).unwrap();
@@ -104,7 +30,7 @@ async fn fails_with(config: EndpointConfig, expected: &[&str]) {
 #[tokio::test]
 async fn an_authority_of_its_own_is_trusted_and_no_other() {
     let certificates = Certificates::make("server");
-    let (_server, url) = serve(&certificates, "no");
+    let (_server, url) = certificates.serve("no", &["--bind", "127.0.0.1 127.0.0.2"]);
     let endpoint = start(config(&url, &certificates)).await;
     assert_eq!(count(&endpoint, "k").await, Ok(1));
 
@@ -122,7 +48,7 @@ async fn an_authority_of_its_own_is_trusted_and_no_other() {
 #[tokio::test]
 async fn a_client_shows_its_certificate() {
     let certificates = Certificates::make("client");
-    let (_server, url) = serve(&certificates, "yes");
+    let (_server, url) = certificates.serve("yes", &[]);
     let nobody = config(&url, &certificates);
     fails_with(
         nobody.clone(),
@@ -136,5 +62,66 @@ async fn a_client_shows_its_certificate() {
     );
     somebody.tls.as_mut().unwrap().client_certificate = Some(pair);
     let endpoint = start(somebody).await;
+    assert_eq!(count(&endpoint, "k").await, Ok(1));
+}
+
+#[tokio::test]
+async fn a_cluster_that_speaks_tls_sends_on_by_tls() {
+    let certificates = Certificates::make("cluster");
+    let cluster = Cluster::start_with(Some(&certificates));
+    let urls: Vec<_> = cluster.urls.iter().map(String::as_str).collect();
+    let mut config = EndpointConfig::cluster(&urls[..1]).unwrap();
+    config.tls.as_mut().unwrap().ca_file = Some(certificates.file("ca.pem"));
+    let endpoint = start(config).await;
+    // One server was named: the others are known by the port at which they speak TLS.
+    for number in 0..100 {
+        assert_eq!(count(&endpoint, &format!("k{number}")).await, Ok(1));
+    }
+    let health = endpoint.health();
+    let of_tls = |address: &str| urls.iter().any(|url| url.ends_with(address));
+    assert_eq!(health.servers.len(), 3);
+    assert!(health.servers.iter().all(|server| of_tls(&server.server)));
+}
+
+#[tokio::test]
+async fn sentinels_and_primary_may_each_want_tls_and_a_login() {
+    let certificates = Certificates::make("sentinels");
+    let (primary, primary_url) = certificates.serve("no", &[]);
+    let port = primary_url.rsplit(':').next().unwrap();
+    primary.command(&[
+        "ACL",
+        "SETUSER",
+        "limits",
+        "on",
+        ">of-primary",
+        "~*",
+        "+@all",
+    ]);
+    primary.command(&["ACL", "SETUSER", "default", "off"]);
+    let sentinel_port = free_address().port().to_string();
+    let arguments = certificates.arguments(&sentinel_port, "no");
+    let mut arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    arguments.push("--sentinel");
+    let file = format!("sentinel monitor limits 127.0.0.1 {port} 1\n");
+    let sentinel = RedisServer::start_with_file(free_address(), &file, &arguments);
+    sentinel.command(&["ACL", "SETUSER", "asker", "on", ">of-sentinel", "+@all"]);
+    sentinel.command(&["ACL", "SETUSER", "default", "off"]);
+
+    let config = |of_sentinel: &str, of_primary: &str| {
+        let url = format!("rediss://asker:{of_sentinel}@127.0.0.1:{sentinel_port}");
+        let mut config = EndpointConfig::sentinel("limits", &[&url]).unwrap();
+        config.login = Login {
+            user: Some("limits".to_owned()),
+            password: Some(of_primary.to_owned()),
+        };
+        let mut tls = Tls::default();
+        tls.ca_file = Some(certificates.file("ca.pem"));
+        config.tls = Some(tls);
+        config
+    };
+    let sentinels_refuse = config("of-primary", "of-primary");
+    fails_with(sentinels_refuse, &["no Sentinel says where limits is"]).await;
+    fails_with(config("of-sentinel", "of-sentinel"), &["WRONGPASS"]).await;
+    let endpoint = start(config("of-sentinel", "of-primary")).await;
     assert_eq!(count(&endpoint, "k").await, Ok(1));
 }

@@ -3,7 +3,9 @@
 mod auto;
 mod broken;
 mod calls;
+mod cost;
 mod limiter;
+mod many_keys;
 mod parity;
 mod window;
 

@@ -1,13 +1,13 @@
 //! The keys that this node has leases of: a bounded number.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tidegate::Timestamp;
-use tokio::sync::Notify;
 
+use super::entry::{Entry, Line};
 use super::redis_key;
 use crate::backoff::random;
 use crate::leased::node::LeaseNode;
@@ -16,47 +16,66 @@ use crate::leased::wire::NodeId;
 
 /// Keys are spread over so many locks.
 const SHARDS: usize = 32;
-/// Where there is no room, so many keys are looked at to find the one that is asked for least.
+/// Where there is no room, so many keys are looked at to find the one that is idle for longest.
 const LOOKED_AT: usize = 16;
-const NEVER: u64 = u64::MAX;
 
-/// One key.
-#[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) key: Box<str>,
-    pub(super) redis_key: Vec<u8>,
-    pub(super) node: LeaseNode,
-    /// An answer has come, or none in time.
-    pub(super) answered: Notify,
-    /// Whether it waits to be looked at before its time.
-    is_urgent: AtomicBool,
-    /// When it is to be looked at, nanoseconds: what the driver's queue says otherwise is old.
-    due: AtomicU64,
+#[derive(Debug, Default)]
+struct Shard {
+    by_key: HashMap<Box<str>, Arc<Entry>>,
+    /// All of them, in the order in which they are looked at to make room; and some that have left.
+    ring: VecDeque<Arc<Entry>>,
 }
 
-impl Entry {
-    pub(super) fn set_due(&self, due: Timestamp) {
-        self.due.store(due.as_nanos(), Ordering::Relaxed);
+impl Shard {
+    fn holds(&self, entry: &Arc<Entry>) -> bool {
+        let held = self.by_key.get(&entry.key);
+        held.is_some_and(|held| Arc::ptr_eq(held, entry))
     }
 
-    pub(super) fn is_due_at(&self, time: Timestamp) -> bool {
-        self.due.load(Ordering::Relaxed) == time.as_nanos()
+    fn insert(&mut self, entry: Arc<Entry>) {
+        if self.ring.len() >= 2 * self.by_key.len() + LOOKED_AT {
+            let mut ring = std::mem::take(&mut self.ring);
+            ring.retain(|entry| self.holds(entry));
+            self.ring = ring;
+        }
+        self.ring.push_back(Arc::clone(&entry));
+        self.by_key.insert(entry.key.clone(), entry);
+    }
+
+    /// Takes out the one, of some that were not looked at for longest, that nobody has asked for
+    /// for longest.
+    fn oust(&mut self) -> Option<Arc<Entry>> {
+        let mut looked_at = Vec::with_capacity(LOOKED_AT);
+        while looked_at.len() < LOOKED_AT
+            && let Some(entry) = self.ring.pop_front()
+        {
+            if self.holds(&entry) {
+                looked_at.push((entry.node.idle_since(), entry));
+            }
+        }
+        let oldest = looked_at.iter().enumerate();
+        let (at, _) = oldest.min_by_key(|(_, (since, _))| *since)?;
+        let (_, ousted) = looked_at.swap_remove(at);
+        self.ring
+            .extend(looked_at.into_iter().map(|(_, entry)| entry));
+        self.by_key.remove(&ousted.key);
+        Some(ousted)
     }
 }
-
-type Shard = HashMap<Box<str>, Arc<Entry>>;
 
 /// All keys of a limiter.
 #[derive(Debug)]
 pub(super) struct Table {
     terms: LeaseTerms,
     name: Box<str>,
+    family: Box<str>,
     shards: Vec<RwLock<Shard>>,
     /// Most keys of one shard.
     room: usize,
     keys: AtomicUsize,
     hasher: RandomState,
-    urgent: Mutex<Vec<Arc<Entry>>>,
+    /// What somebody asks for, or has been ousted.
+    urgent: Mutex<Vec<(Line, Arc<Entry>)>>,
     is_closed: AtomicBool,
     /// The first of these random numbers is the limiter's own, and they go up from there.
     lives: AtomicU64,
@@ -66,8 +85,9 @@ impl Table {
     pub(super) fn new(terms: LeaseTerms, name: &str, max_keys: usize) -> Self {
         let shards = SHARDS.min(max_keys);
         Self {
-            terms,
             name: name.into(),
+            family: terms.family().into(),
+            terms,
             shards: (0..shards).map(|_| RwLock::default()).collect(),
             room: max_keys / shards,
             keys: AtomicUsize::new(0),
@@ -87,72 +107,75 @@ impl Table {
     }
 
     pub(super) fn get(&self, key: &str) -> Option<Arc<Entry>> {
-        self.read(key).get(key).cloned()
+        self.read(key).by_key.get(key).cloned()
     }
 
     /// Runs `look` on the key, if it is there.
     pub(super) fn with<R>(&self, key: &str, look: impl FnOnce(&Arc<Entry>) -> R) -> Option<R> {
-        self.read(key).get(key).map(look)
+        self.read(key).by_key.get(key).map(look)
     }
 
-    /// The key, which is there from here on.
-    pub(super) fn entry(&self, key: &str, now: Timestamp) -> Arc<Entry> {
+    /// The key, which is there from here on; and whether another had to go, which the driver has
+    /// to see to.
+    pub(super) fn entry(&self, key: &str, now: Timestamp) -> (Arc<Entry>, bool) {
         if let Some(entry) = self.get(key) {
-            return entry;
+            return (entry, false);
         }
         let mut shard = self.write(key);
-        if let Some(entry) = shard.get(key) {
-            return Arc::clone(entry);
+        if let Some(entry) = shard.by_key.get(key) {
+            return (Arc::clone(entry), false);
         }
-        if shard.len() >= self.room {
-            let near = shard.values().take(LOOKED_AT);
-            let least = near.min_by_key(|entry| entry.node.demand()).cloned();
-            if let Some(entry) = least {
-                shard.remove(&entry.key);
-                self.keys.fetch_sub(1, Ordering::Relaxed);
-            }
+        let ousted = if shard.by_key.len() >= self.room {
+            shard.oust()
+        } else {
+            None
+        };
+        let id = NodeId(self.lives.fetch_add(1, Ordering::Relaxed));
+        let node = LeaseNode::new(self.terms, id, now);
+        let entry = Arc::new(Entry::new(
+            key,
+            redis_key(key, &self.name, &self.family),
+            node,
+        ));
+        shard.insert(Arc::clone(&entry));
+        drop(shard);
+        let Some(ousted) = ousted else {
+            self.keys.fetch_add(1, Ordering::Relaxed);
+            return (entry, false);
+        };
+        ousted.oust();
+        if ousted.enters(Line::Leaving) {
+            self.lock_urgent().push((Line::Leaving, ousted));
         }
-        self.insert(&mut shard, key, now)
+        (entry, true)
     }
 
-    /// Takes away a key whose node has left. Where somebody asked for it meanwhile there is a new
-    /// one.
-    pub(super) fn replace(&self, old: &Arc<Entry>, now: Timestamp) -> Option<Arc<Entry>> {
+    /// Takes away a key whose node has left.
+    pub(super) fn remove(&self, old: &Arc<Entry>) {
         let mut shard = self.write(&old.key);
-        if !shard
-            .get(&old.key)
-            .is_some_and(|entry| Arc::ptr_eq(entry, old))
-        {
-            return None;
+        if shard.holds(old) {
+            shard.by_key.remove(&old.key);
+            self.keys.fetch_sub(1, Ordering::Relaxed);
         }
-        shard.remove(&old.key);
-        self.keys.fetch_sub(1, Ordering::Relaxed);
-        let is_wanted = old.node.is_wanted() && !self.is_closed();
-        is_wanted.then(|| self.insert(&mut shard, &old.key, now))
     }
 
     /// Whether this is what the key is held by: one that is not is forgotten.
     pub(super) fn holds(&self, entry: &Arc<Entry>) -> bool {
-        let held = self.get(&entry.key);
-        held.is_some_and(|held| Arc::ptr_eq(&held, entry))
+        self.read(&entry.key).holds(entry)
     }
 
     /// Has the driver look at a key now; `false` where it will anyway.
     pub(super) fn urge(&self, entry: &Arc<Entry>) -> bool {
-        let is_new = !entry.is_urgent.swap(true, Ordering::AcqRel);
+        let is_new = entry.enters(Line::Wanted);
         if is_new {
-            self.lock_urgent().push(Arc::clone(entry));
+            self.lock_urgent().push((Line::Wanted, Arc::clone(entry)));
         }
         is_new
     }
 
-    /// The keys to be looked at now.
-    pub(super) fn take_urgent(&self) -> Vec<Arc<Entry>> {
-        let urgent = std::mem::take(&mut *self.lock_urgent());
-        for entry in &urgent {
-            entry.is_urgent.store(false, Ordering::Release);
-        }
-        urgent
+    /// The keys to be looked at now, and in which line they wait.
+    pub(super) fn take_urgent(&self) -> Vec<(Line, Arc<Entry>)> {
+        std::mem::take(&mut *self.lock_urgent())
     }
 
     pub(super) fn close(&self) {
@@ -168,23 +191,8 @@ impl Table {
         let shards = self.shards.iter();
         let locked = shards.map(|shard| shard.read().unwrap_or_else(PoisonError::into_inner));
         locked
-            .flat_map(|shard| shard.values().cloned().collect::<Vec<_>>())
+            .flat_map(|shard| shard.by_key.values().cloned().collect::<Vec<_>>())
             .collect()
-    }
-
-    fn insert(&self, shard: &mut Shard, key: &str, now: Timestamp) -> Arc<Entry> {
-        let id = NodeId(self.lives.fetch_add(1, Ordering::Relaxed));
-        let entry = Arc::new(Entry {
-            key: key.into(),
-            redis_key: redis_key(key, &self.name, &self.terms),
-            node: LeaseNode::new(self.terms, id, now),
-            answered: Notify::new(),
-            is_urgent: AtomicBool::new(false),
-            due: AtomicU64::new(NEVER),
-        });
-        shard.insert(key.into(), Arc::clone(&entry));
-        self.keys.fetch_add(1, Ordering::Relaxed);
-        entry
     }
 
     fn shard(&self, key: &str) -> &RwLock<Shard> {
@@ -206,7 +214,7 @@ impl Table {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_urgent(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Entry>>> {
+    fn lock_urgent(&self) -> MutexGuard<'_, Vec<(Line, Arc<Entry>)>> {
         self.urgent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -15,11 +15,42 @@ use crate::leased::wire::{LeaseReply, LeaseRequest, NodeId};
 const SHORTEST_MEASURE: u64 = 1_000_000;
 /// Grants that are remembered one by one; older ones are added up.
 const MOST_GRANTS: usize = 64;
+/// A refresh hurries if it follows the one before it within this part of the time, in hundredths,
+/// and is in time if not before that one.
+const HURRIED: u128 = 25;
+const IN_TIME: u128 = 85;
+/// Most refreshes that hurry before one is in time. Each asks for what was asked of the node during
+/// the one before it, so that a few are enough to get from nothing to any demand.
+const MOST_HURRIED: u32 = 4;
+/// Of the burst, what a node keeps of a key that nobody asks for.
+const RESTING_PART: u64 = 32;
 /// What is asked for is this much above the demand, in hundredths.
 const HEADROOM: u64 = 115;
 /// A window's node that is silent for so long may be forgotten by Redis.
 const MEMBERSHIPS_REMEMBERED: u64 = 10;
 const SECOND: u64 = 1_000_000_000;
+
+/// Whether a key looks after itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Active,
+    /// Nobody asks, and Redis was told so.
+    Rests,
+    /// Nothing answers any key: it waits until somebody asks.
+    StandsBy,
+}
+
+/// What a call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    Refresh,
+    /// Nobody asks: a few permits are enough, and no share.
+    Rest,
+    /// It gives up the key.
+    Leave,
+    /// The same, and there is nothing to tell.
+    Forget,
+}
 
 /// Everything that only refreshes and minting look at.
 #[derive(Debug)]
@@ -36,6 +67,11 @@ pub(super) struct Books {
     /// Permits per second; up at once, down slowly.
     pub(super) demand: u64,
     measured: Timestamp,
+    /// Asked for since then as well: so short a time ago that the demand was a guess.
+    guessed: Option<u64>,
+    /// When somebody had last asked, as far as calls tell.
+    pub(super) asked_at: Timestamp,
+    pub(super) mode: Mode,
     /// Permits spent since then, and what there was when they were last counted.
     spent: u64,
     pub(super) given: u64,
@@ -49,6 +85,8 @@ pub(super) struct Books {
     /// What there was of the window that is leased: spent, or not yet. Never more than Redis noted.
     pub(super) taken: u64,
     pub(super) nodes: u64,
+    /// Refreshes that hurried since one was in time.
+    hurried: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +127,9 @@ impl Books {
             back_off: Backoff::default(),
             demand: 0,
             measured: now,
+            guessed: None,
+            asked_at: now,
+            mode: Mode::Active,
             spent: 0,
             given: 0,
             share: 0,
@@ -98,6 +139,7 @@ impl Books {
             grants: VecDeque::new(),
             taken: 0,
             nodes: 0,
+            hurried: 0,
         }
     }
 
@@ -111,20 +153,64 @@ impl Books {
         self.given = left;
     }
 
-    /// How much was asked since the last time, which is noted as a rate.
-    pub(super) fn measure(&mut self, terms: &LeaseTerms, now: Timestamp, refused: u64) -> u64 {
-        let passed = now.nanos_since(self.measured).max(SHORTEST_MEASURE);
-        let asked = u128::from(self.spent) + u128::from(refused);
-        let rate = asked * u128::from(SECOND) / u128::from(passed);
-        let rate = u64::try_from(rate).unwrap_or(u64::MAX).min(1 << 50);
-        // What was measured before the first call, over next to no time, was a guess: one that
-        // would keep a window's permits where nobody asks for them.
-        let is_guess = self.seq <= 1 && terms.window_micros.is_some();
-        let before = if is_guess { rate } else { self.demand };
-        self.demand = rate.max((before * 7 + rate * 3) / 10);
-        self.measured = now;
+    /// How much was asked since the last time, which is noted as a rate; and whether nobody has.
+    pub(super) fn measure(&mut self, now: Timestamp, refused: u64) -> (u64, bool) {
+        let asked = self.spent.saturating_add(refused);
         self.spent = 0;
-        u64::try_from(asked).unwrap_or(u64::MAX)
+        if asked > 0 {
+            self.asked_at = now;
+        }
+        if self.mode == Mode::Rests {
+            // How long it was at rest says nothing of what is to come.
+            self.measured = now;
+        }
+        let passed = now.nanos_since(self.measured);
+        // Those who had to wait then are those who were served since.
+        let counted = asked.max(self.guessed.unwrap_or(0));
+        let is_idle = counted == self.guessed.unwrap_or(0);
+        let rate =
+            u128::from(counted) * u128::from(SECOND) / u128::from(passed.max(SHORTEST_MEASURE));
+        let rate = u64::try_from(rate).unwrap_or(u64::MAX).min(1 << 50);
+        self.demand = match self.guessed {
+            Some(_) => rate,
+            None => rate.max((self.demand * 7 + rate * 3) / 10),
+        };
+        if passed < SHORTEST_MEASURE {
+            self.guessed = Some(counted);
+        } else {
+            (self.guessed, self.measured) = (None, now);
+        }
+        (asked, is_idle)
+    }
+
+    /// What to do now that it has been measured.
+    pub(super) fn plan(
+        &self,
+        terms: &LeaseTerms,
+        now: Timestamp,
+        (is_idle, is_live, must_leave): (bool, bool, bool),
+    ) -> Plan {
+        let rests = self.mode == Mode::Rests;
+        // All that Redis knew of it has ended.
+        let is_over = self.seq == 0 || rests && !is_live;
+        let is_unknown = self.seq == 0 || now >= self.mint_end(terms);
+        // What is lent of a window may last for longer than Redis is waited for.
+        let is_forgotten = self.is_forgotten(terms, now) && !is_live;
+        let may_forget = is_forgotten || is_over && (is_unknown || must_leave);
+        // Of a key at rest nobody knows how much it is asked for, and what is taken for whoever
+        // comes would lie unused where a window is small. So that of a window goes on until it is
+        // asked for nothing, and leaves.
+        let is_window = terms.window_micros.is_some();
+        let is_quiet = is_idle && !self.is_down;
+        if may_forget && (is_idle || must_leave) {
+            Plan::Forget
+        } else if must_leave || is_idle && rests || is_window && is_quiet && self.demand == 0 {
+            Plan::Leave
+        } else if !is_window && is_quiet && self.target_for(terms.refresh()) <= 1 {
+            Plan::Rest
+        } else {
+            Plan::Refresh
+        }
     }
 
     /// What is asked for in this time.
@@ -139,16 +225,28 @@ impl Books {
         (target.saturating_mul(HEADROOM) / 100).min(terms.burst()) + 1
     }
 
+    /// What it keeps when nobody asks: enough to begin with when somebody does.
+    pub(super) fn target_at_rest(&self, terms: &LeaseTerms, round_trip: Duration) -> u64 {
+        let most = (terms.burst() / RESTING_PART).max(1);
+        self.target(terms, round_trip).min(most)
+    }
+
     /// The next call, but for what is held and wanted.
     pub(super) fn depart(
         &mut self,
         node: NodeId,
         terms: &LeaseTerms,
         now: Timestamp,
-        leaves: bool,
+        plan: Plan,
     ) -> LeaseRequest {
         self.seq += 1;
-        if leaves || now >= self.mint_end(terms) {
+        self.mode = if plan == Plan::Rest {
+            Mode::Rests
+        } else {
+            Mode::Active
+        };
+        let goes_on = plan == Plan::Refresh;
+        if !goes_on || now >= self.mint_end(terms) {
             // Given up before it is said.
             self.share = 0;
         }
@@ -156,13 +254,13 @@ impl Books {
             node,
             seq: self.seq,
             ack: self.ack,
-            demand: self.demand,
+            demand: if goes_on { self.demand } else { 0 },
             held: 0,
             returned: 0,
             want: 0,
             minted: self.owed,
             share: self.share,
-            leaves,
+            leaves: plan == Plan::Leave,
             window: 0,
             taken: self.taken,
         }
@@ -201,6 +299,22 @@ impl Books {
         self.back_off.reset();
     }
 
+    /// Notes whether the call that is made now hurries.
+    pub(super) fn hurry(&mut self, terms: &LeaseTerms, now: Timestamp) {
+        let passed = u128::from(now.nanos_since(self.sent)) * 100;
+        let refresh = terms.refresh().as_nanos();
+        if passed < refresh * HURRIED {
+            self.hurried += 1;
+        } else if passed >= refresh * IN_TIME {
+            self.hurried = 0;
+        }
+    }
+
+    /// Whether the next one may.
+    pub(super) const fn may_hurry(&self) -> bool {
+        self.hurried < MOST_HURRIED
+    }
+
     /// Takes permits of the right to mint, and returns how many are left of it.
     pub(super) fn mint(&mut self, terms: &LeaseTerms, now: Timestamp, permits: u64) -> Option<u64> {
         if !self.may_mint(terms, now) {
@@ -236,7 +350,7 @@ impl Books {
             .after_nanos(surely_beyond(nanos(terms.silence())))
     }
 
-    fn mint_end(&self, terms: &LeaseTerms) -> Timestamp {
+    pub(super) fn mint_end(&self, terms: &LeaseTerms) -> Timestamp {
         self.sent
             .after_nanos(surely_within(nanos(terms.membership())))
     }

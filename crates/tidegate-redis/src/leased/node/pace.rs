@@ -28,31 +28,28 @@ pub(super) fn soonest(terms: &LeaseTerms) -> u64 {
     }
 }
 
-/// When to call after this answer to what was called at `sent`. `chance` is any random number.
+/// When to call after this answer to what was called at `sent`, which would be `after` that.
 pub(super) fn next(
     terms: &LeaseTerms,
-    sent: u64,
+    (sent, after): (u64, u64),
     now: Timestamp,
     reply: &LeaseReply,
-    chance: u64,
 ) -> u64 {
-    let refresh = nanos(terms.refresh());
-    let spread = refresh / 10 * 9 + scaled(refresh / 5, chance);
     if terms.window_micros.is_none() {
-        return sent + spread;
+        return sent + after;
     }
     let ends = reply.ends_micros * 1000;
-    let spread = if reply.remaining == 0 {
+    let after = if reply.remaining == 0 {
         // Only what others give back can be had: less often, but still as one of them.
-        spread.max((ends / 8).min(nanos(terms.membership()) / 2))
+        after.max((ends / 8).min(nanos(terms.membership()) / 2))
     } else {
-        spread
+        after
     };
     // By then the next window has begun for Redis, too.
-    (sent + spread).min(now.as_nanos() + ends)
+    (sent + after).min(now.as_nanos() + ends)
 }
 
 /// A random part of `nanos`.
-fn scaled(nanos: u64, chance: u64) -> u64 {
+pub(super) fn part(nanos: u64, chance: u64) -> u64 {
     ((u128::from(nanos) * u128::from(chance)) >> 64) as u64
 }

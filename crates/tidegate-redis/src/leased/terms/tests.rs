@@ -85,6 +85,20 @@ fn windows_are_refreshed_ten_times_and_lent_whole() {
 }
 
 #[test]
+fn windows_of_other_numbers_are_other_keys_than_these_and_than_buckets() {
+    let family = |permits, millis| {
+        let window = Duration::from_millis(millis);
+        LeaseTerms::window(permits, window).unwrap().family()
+    };
+    let of = family(1_000, 1_000);
+    assert!(of.starts_with("tgw") && of == family(1_000, 1_000), "{of}");
+    assert_ne!(of, family(1_001, 1_000));
+    assert_ne!(of, family(1_000, 1_001));
+    let bucket = terms(Quota::per_second(1_000).burst(1_000)).unwrap();
+    assert!(bucket.family().starts_with("tgb"));
+}
+
+#[test]
 fn windows_that_cannot_be_leased_say_why() {
     let error = |permits, window| LeaseTerms::window(permits, window).unwrap_err();
     let second = Duration::from_secs(1);

@@ -363,7 +363,8 @@ fn what_was_kept_back_for_a_node_is_not_charged_to_it_again() {
         minted: 58_000,
         ..call(1)
     });
-    assert_eq!(redis.drain(), 2_000);
+    // But for what it may mint if it does not hear this answer: 25 ms of the rate.
+    assert_eq!(redis.drain(), 2_000 - 500);
 }
 
 #[test]
@@ -422,4 +423,50 @@ fn a_clock_that_is_set_back_is_no_time_and_goes_on_from_there() {
     // The lease lasts its 250 ms, not an hour.
     redis.after(240 * MILLI).drain();
     assert_eq!(redis.after(SECOND).drain(), 2_000);
+}
+
+#[test]
+fn a_clock_that_is_set_back_where_nobody_leases_does_not_stall_the_bucket() {
+    let mut redis = Redis::new(Scheme::Strict);
+    redis.drain();
+    redis.now -= 3_600 * SECOND;
+    assert_eq!(redis.drain(), 0);
+    assert_eq!(redis.after(10 * MILLI).drain(), 200);
+}
+
+/// All nodes are looked at each 12.5 ms. One whose lease has ended is not, and keeps its room
+/// until then.
+#[test]
+fn a_lease_that_ended_keeps_its_room_until_all_nodes_are_looked_at() {
+    let mut redis = Redis::new(Scheme::Strict);
+    redis.hear(LeaseRequest {
+        want: 1_500,
+        ..quiet(1)
+    });
+    redis.after(249 * MILLI).drain();
+    // It ended at 250.
+    redis.after(2 * MILLI).hear(quiet(2));
+    assert_eq!(redis.after(10 * MILLI).drain(), 12 * 20);
+    // From the refill after the next look on, all of the burst may come.
+    redis.after(SECOND).drain();
+    assert_eq!(redis.after(SECOND).drain(), 2_000);
+}
+
+/// A node that may fall silent between two looks at all nodes is taken to be silent from the first
+/// one on: permits that it may mint and permits of the bucket must not be given out both.
+#[test]
+fn who_falls_silent_between_two_looks_at_all_nodes_was_kept_back_for() {
+    let (mut redis, share) = Redis::with_nodes(2, Scheme::Strict);
+    // At 100 ms both are known to have had the answer of 50. One comes at 120, and all are looked
+    // at; the silence of the other one begins at 125.
+    redis
+        .after(20 * MILLI)
+        .hear(LeaseRequest { share, ..call(1) });
+    redis.drain();
+    assert_eq!(redis.after(4 * MILLI).drain(), 4 * 10);
+    // It was not silent after all, and all of it comes back.
+    redis
+        .after(2 * MILLI)
+        .hear(LeaseRequest { share, ..call(2) });
+    assert_eq!(redis.drain(), 4 * 10 + 2 * 20);
 }

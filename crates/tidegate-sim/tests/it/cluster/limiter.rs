@@ -61,6 +61,13 @@ impl Modelled {
         (limiter, tokio::spawn(driver.run()))
     }
 
+    fn shares_of(&self, key: &str) -> i128 {
+        let keys = self.keys.lock().unwrap();
+        let of = |name: &Vec<u8>| name.windows(key.len()).any(|part| part == key.as_bytes());
+        let found = keys.iter().filter(|(name, _)| of(name));
+        found.map(|(_, key)| key.bucket.shares()).sum()
+    }
+
     fn shares(&self) -> i128 {
         self.keys
             .lock()
@@ -201,30 +208,135 @@ async fn keys_that_nobody_asks_for_are_given_back_and_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_are_bounded_and_the_least_asked_for_goes_first() {
-    let redis = Modelled::new();
-    let (limiter, _driver) = redis.node(builder().max_keys(1));
-    ask(&[&limiter], 10, 100).await;
-    assert!(limiter.key_stats("alice").is_some());
-    assert!(limiter.check_async("bob", 1).await.is_allowed());
-    assert!(limiter.key_stats("alice").is_none());
-    assert_eq!(limiter.stats().keys, 1);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_storm_of_new_keys_is_asked_for_turn_by_turn() {
     let redis = Modelled::new();
     let (limiter, _driver) = redis.node(builder());
     for key in 0..5_000 {
         let _ = limiter.check(&key.to_string(), 1);
     }
-    for _ in 0..50 {
+    // A call takes two of them here.
+    for _ in 0..170 {
         milli().await;
     }
     let most = redis.most.load(Ordering::Relaxed);
-    assert!(most <= 1_024, "{most} calls at once");
+    assert_eq!(most, 64, "calls at once");
     let has = |key: &u64| limiter.check(&key.to_string(), 1).is_allowed();
     assert_eq!((0..5_000).filter(has).count(), 5_000);
+}
+
+/// Every key asked by itself, and all of them at once when Redis was back.
+#[tokio::test(start_paused = true)]
+async fn while_redis_is_away_one_key_tries_for_all_and_then_those_that_are_asked_for_come_back() {
+    let redis = Modelled::new();
+    let (limiter, _driver) = redis.node(builder());
+    let check = |key: u64| limiter.check(&key.to_string(), 1).is_allowed();
+    for key in 0..2_000 {
+        let _ = check(key);
+    }
+    for _ in 0..100 {
+        milli().await;
+    }
+    redis.is_away.store(true, Ordering::Relaxed);
+    let mut before = limiter.stats();
+    for millis in 0..2_000 {
+        for key in 0..20 {
+            let _ = check((millis * 20 + key) % 2_000);
+        }
+        milli().await;
+        if millis == 200 {
+            // Three times those that were under way together, and who tried since.
+            let failed = limiter.stats().failed - before.failed;
+            assert!(failed <= 3 * 64 + 10, "{failed}");
+            before = limiter.stats();
+        }
+    }
+    let failed = limiter.stats().failed - before.failed;
+    assert!((3..=40).contains(&failed), "{failed} in 1.8 s");
+    redis.is_away.store(false, Ordering::Relaxed);
+    let before = limiter.stats();
+    let mut passed = 0;
+    for millis in 0..1_000 {
+        passed += u64::from(check(millis % 10)) + u64::from(check(millis % 10));
+        milli().await;
+    }
+    assert!(passed > 1_400, "{passed}");
+    // Ten keys: of the other 1,990 there is nothing to say.
+    let calls = limiter.stats().calls - before.calls;
+    assert!(calls < 10 * 41 + 20, "{calls}");
+    for _ in 0..3_000 {
+        milli().await;
+    }
+    assert_eq!(limiter.stats().keys, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_without_room_takes_that_of_the_one_that_is_idle_for_longest() {
+    let redis = Modelled::new();
+    let (limiter, _driver) = redis.node(builder().max_keys(1));
+    ask(&[&limiter], 10, 100).await;
+    assert!(redis.shares() > 0);
+    assert!(limiter.check_async("bob", 1).await.is_allowed());
+    assert!(limiter.key_stats("alice").is_none());
+    for _ in 0..3 {
+        milli().await;
+    }
+    // It has said goodbye: what is left is bob's.
+    assert_eq!(redis.shares_of("alice"), 0);
+    assert!(redis.shares() > 0);
+    assert_eq!(limiter.stats().keys, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_in_use_stays_where_there_is_no_room() {
+    let redis = Modelled::new();
+    let (limiter, _driver) = redis.node(builder().max_keys(64));
+    for round in 0..500_u64 {
+        // Two that are asked for all the time, and others once each: a place is wanted every
+        // 64 ms, and how long a key is idle is known to a refresh of 25 ms.
+        for key in ["hot", "warm"] {
+            let _ = limiter.check_async(key, 1).await;
+        }
+        let _ = limiter.check(&round.to_string(), 1);
+        milli().await;
+        assert!(limiter.stats().keys <= 64);
+    }
+    assert_eq!(limiter.key_stats("hot").unwrap().state, LeaseState::Leased);
+    assert!(limiter.stats().keys > 40, "{:?}", limiter.stats());
+    // They were never ousted, or there would be two of this node.
+    assert_eq!(limiter.key_stats("warm").unwrap().nodes, 1);
+    assert!(limiter.check("hot", 1).is_allowed() && limiter.check("warm", 1).is_allowed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_fills_the_bucket_but_for_what_is_lent() {
+    let redis = Modelled::new();
+    let ((a, _), (b, _)) = (redis.node(builder()), redis.node(builder()));
+    // More than there is: 2,000 at once, and 20 each millisecond.
+    let used = ask(&[&a, &b], 200, 100).await;
+    assert!(used <= 2_000 + 20 * 101, "{used}");
+    let before = ask(&[&a, &b], 200, 100).await;
+    assert!(before <= 2_500, "{before}");
+    a.reset("alice").await.unwrap();
+    let after = ask(&[&a, &b], 200, 100).await;
+    assert!(
+        (3_000..=2_000 + 20 * 101).contains(&after),
+        "{after} after {before}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limiter_that_leaves_gives_back_what_it_has_although_others_hold_it() {
+    let redis = Modelled::new();
+    let (limiter, driver) = redis.node(builder());
+    for key in 0..500 {
+        let _ = limiter.check(&key.to_string(), 1);
+    }
+    ask(&[&limiter], 15, 100).await;
+    assert!(redis.shares() > 0);
+    limiter.leave().await;
+    driver.await.unwrap();
+    assert_eq!(redis.shares(), 0);
+    assert!(limiter.check_async("alice", 1).await.is_denied());
 }
 
 #[tokio::test(start_paused = true)]

@@ -28,13 +28,17 @@ struct Cluster {
 
 impl Cluster {
     fn new() -> Self {
-        let node = LeaseNode::new(terms(Scheme::Strict), NodeId(1), START);
+        Self::known_since(START)
+    }
+
+    fn known_since(start: Timestamp) -> Self {
+        let node = LeaseNode::new(terms(Scheme::Strict), NodeId(1), start);
         Self { node, now: START }
     }
 
-    /// One that is asked for 20,000 permits a second.
+    /// One that was asked for 20,000 permits a second, for long enough to be sure of it.
     fn wanted() -> Self {
-        let cluster = Self::new();
+        let cluster = Self::known_since(Timestamp::from_millis(999_999));
         assert_eq!(cluster.pass(20), 0);
         cluster
     }
@@ -175,6 +179,80 @@ fn a_lease_that_runs_low_is_refreshed_before_its_time_if_there_was_enough() {
     assert!(cluster.after(20).is_due());
 }
 
+/// 75,000 a second to a key that nobody knew: 2,500 of them were refused while the bucket was full.
+#[test]
+fn a_rush_on_a_new_key_is_lent_what_it_needs_without_a_pause() {
+    let mut cluster = Cluster::new();
+    let (mut refused, mut calls) = (0, 0);
+    let mut under_way: Option<(LeaseRequest, u64)> = None;
+    for milli in 0..20 {
+        if let Some((request, _)) = under_way.take_if(|(_, sent)| *sent < milli) {
+            let reply = LeaseReply {
+                granted: request.want,
+                kept: request.held,
+                before: request.seq - 1,
+                ..REPLY
+            };
+            cluster.node.answered(&request, &reply, cluster.now, HALF);
+        }
+        for _ in 0..75 {
+            let checked = cluster.node.check(cluster.now, 1);
+            refused += u64::from(checked.decision.is_denied());
+            if checked.is_due
+                && let Some(request) = cluster.refresh_now()
+            {
+                // Who is refused now had better wait for it.
+                assert!(cluster.node.has_more_to_come(cluster.now));
+                under_way = Some((request, milli));
+                calls += 1;
+            }
+        }
+        cluster.after(1);
+    }
+    // Round trips of a millisecond: the first for one permit, the second for what was seen of a
+    // millisecond, a third for the rest.
+    assert!(refused <= 3 * 75, "{refused}");
+    assert!((2..=5).contains(&calls), "{calls}");
+}
+
+/// The same to a key of which a node has a small lease, of which nothing was wanted just now.
+#[test]
+fn a_rush_on_a_quiet_key_is_lent_what_it_needs_without_a_pause() {
+    let mut cluster = Cluster::new();
+    assert!(cluster.is_due());
+    cluster.refresh(40, 0);
+    // Right after a refresh that wanted next to nothing.
+    cluster.after(25).refresh(1, 0);
+    assert!(cluster.pass(75) < 41);
+    assert!(cluster.is_due());
+    assert!(cluster.node.has_more_to_come(cluster.now));
+    assert!(cluster.ask().want > 1_000);
+}
+
+/// Where the bucket always has enough, but nobody ever stays: each call would be followed by one.
+#[test]
+fn refreshes_follow_each_other_at_once_a_few_times_only() {
+    let mut cluster = Cluster::wanted();
+    let mut calls = 0;
+    for _ in 0..20 {
+        let Some(request) = cluster.is_due().then(|| cluster.ask()) else {
+            break;
+        };
+        calls += 1;
+        // Refused while it is under way.
+        cluster.pass(2_000);
+        let reply = LeaseReply {
+            granted: request.want,
+            before: request.seq - 1,
+            ..REPLY
+        };
+        cluster.answer(&request, reply);
+        cluster.pass(2_000);
+    }
+    assert_eq!(calls, 4);
+    assert!(!cluster.node.has_more_to_come(cluster.now));
+}
+
 #[test]
 fn surplus_goes_back_and_an_idle_key_leaves() {
     let mut cluster = Cluster::wanted();
@@ -202,6 +280,48 @@ fn surplus_goes_back_and_an_idle_key_leaves() {
     assert!(cluster.node.has_left());
     assert_eq!(returned, 600);
     assert_eq!(cluster.pass(10), 0);
+}
+
+#[test]
+fn a_key_that_is_asked_for_once_is_put_to_rest_after_one_refresh_and_leaves_with_its_lease() {
+    let mut cluster = Cluster::new();
+    assert_eq!(cluster.pass(1), 0);
+    cluster.refresh(34, 1_000_000);
+    // Who was refused comes again, which is no further demand.
+    assert_eq!(cluster.pass(1), 1);
+    let request = cluster.after(24).ask();
+    assert_eq!((request.demand, request.share, request.want), (0, 0, 0));
+    assert_eq!((request.held, request.returned), (2, 31));
+    assert!(!request.leaves);
+    let kept = LeaseReply {
+        kept: 2,
+        before: 1,
+        ..REPLY
+    };
+    cluster.answer(&request, kept);
+    // Sent at 25 ms; it is looked at again when the lease of 250 ms has ended.
+    let due = START.after(Duration::from_micros(25_000 + 250_000 + 2_500));
+    let next = cluster.node.next_refresh();
+    assert!(
+        next.since(START).abs_diff(due.since(START)) < Duration::from_micros(1),
+        "{next:?}"
+    );
+    cluster.now = next;
+    assert!(cluster.ask().leaves);
+}
+
+#[test]
+fn a_key_at_rest_is_refreshed_for_the_first_who_asks() {
+    let mut cluster = Cluster::new();
+    assert_eq!(cluster.pass(1), 0);
+    cluster.refresh(34, 1_000_000);
+    cluster.after(24).refresh(0, 0);
+    let now = cluster.after(100).now;
+    let checked = cluster.node.check(now, 1);
+    assert!(checked.decision.is_allowed() && checked.is_due);
+    // As for a new key: how long it rested says nothing.
+    let request = cluster.ask();
+    assert_eq!((request.demand, request.want), (1_000, 33));
 }
 
 /// Who asks meanwhile waits for the next lease: it is not refused, nor told that Redis is away.
@@ -354,15 +474,13 @@ fn permits_given_back_are_used_again_while_the_lease_lasts() {
 
 #[test]
 fn an_answer_that_comes_too_late_is_none() {
-    let mut cluster = Cluster::new();
+    let mut cluster = Cluster::wanted();
     let request = cluster.fail();
-    cluster.answer(
-        &request,
-        LeaseReply {
-            granted: 100,
-            ..REPLY
-        },
-    );
+    let late = LeaseReply {
+        granted: 100,
+        ..REPLY
+    };
+    cluster.answer(&request, late);
     assert_eq!(cluster.pass(10), 0);
 }
 

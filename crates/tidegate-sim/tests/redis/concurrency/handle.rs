@@ -149,6 +149,45 @@ fn a_key_too_many_is_refused_and_known_ones_go_on() {
 }
 
 #[test]
+fn a_key_too_many_takes_the_room_of_one_that_is_idle_which_gives_back_its_share() {
+    let server = RedisServer::start();
+    runtime().block_on(async {
+        let options = options(Scheme::NodeShare, 2);
+        let a = node(&server.url(), options.clone().max_keys(2)).await;
+        let held = take(&a, 1).await;
+        let (_, other) = a.try_acquire(b"other", 2).await.unwrap();
+        drop(other.expect("free"));
+        // The share of `other` was kept, for those who might come.
+        let b = node(&server.url(), options).await;
+        for key in [b"third".as_slice(), b"fourth"] {
+            let (_, permit) = a.try_acquire(key, 1).await.unwrap();
+            drop(permit.expect("free"));
+            assert_eq!(a.keys(), 2);
+        }
+        let start = Instant::now();
+        while b.try_acquire(b"other", 2).await.unwrap().1.is_none() {
+            assert!(start.elapsed() < LEASE / 4, "it says goodbye at once");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(take(&a, 2).await.is_none(), "what is held stays");
+        drop(held);
+    });
+}
+
+#[test]
+fn a_limit_that_is_dropped_gives_back_what_it_kept() {
+    let server = RedisServer::start();
+    runtime().block_on(async {
+        let a = node(&server.url(), options(Scheme::NodeShare, 2)).await;
+        drop(take(&a, 2).await);
+        let b = node(&server.url(), options(Scheme::NodeShare, 2)).await;
+        drop(a);
+        let (_, took) = take_in_time(&b, 2).await;
+        assert!(took < LEASE / 4, "{took:?}");
+    });
+}
+
+#[test]
 fn holders_of_slots_are_listed_and_can_be_killed() {
     let server = RedisServer::start();
     runtime().block_on(async {

@@ -16,12 +16,24 @@ const TIME: &str = "time";
 /// but Redis expires keys in its own.
 pub(crate) const GRACE_MS: i64 = 3_600_000;
 
+/// A text of the script that finds the time there.
+pub(crate) fn at_told_time(text: &str) -> String {
+    let told = format!("{{redis.call('HGET','{TIME}','s'),redis.call('HGET','{TIME}','us')}}");
+    let grace = format!("GRACE_MS = {}", 1_000 + GRACE_MS);
+    let mut text = text.to_owned();
+    for (from, to) in [("redis.call('TIME')", told), ("GRACE_MS = 1000", grace)] {
+        assert_eq!(text.matches(from).count(), 1, "{from}");
+        text = text.replace(from, &to);
+    }
+    text
+}
+
 /// A server, and a connection to it.
 pub(crate) struct Store {
     connection: Mutex<Connection>,
     /// The script as it is called: with the time of a test, or with faults.
     text: String,
-    _server: RedisServer,
+    server: RedisServer,
 }
 
 impl std::fmt::Debug for Store {
@@ -43,14 +55,7 @@ impl Store {
 
     /// The same, with another text of the script.
     pub(crate) fn with_script(text: &str) -> Self {
-        let told = format!("{{redis.call('HGET','{TIME}','s'),redis.call('HGET','{TIME}','us')}}");
-        let grace = format!("GRACE_MS = {}", 1_000 + GRACE_MS);
-        let mut text = text.to_owned();
-        for (from, to) in [("redis.call('TIME')", told), ("GRACE_MS = 1000", grace)] {
-            assert_eq!(text.matches(from).count(), 1, "{from}");
-            text = text.replace(from, &to);
-        }
-        Self::start_with(text)
+        Self::start_with(at_told_time(text))
     }
 
     fn start_with(text: String) -> Self {
@@ -59,8 +64,12 @@ impl Store {
         Self {
             connection: Mutex::new(client.get_connection().unwrap()),
             text,
-            _server: server,
+            server,
         }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.server.url()
     }
 
     /// Begins anew.

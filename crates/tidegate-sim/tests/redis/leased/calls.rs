@@ -40,6 +40,8 @@ pub(crate) fn sequence(seed: u64, steps: usize) -> Vec<Step> {
     let mut made = Vec::new();
     // Every fourth: after a while all fall silent, and then all but one come back for good.
     let is_steady = seed % 4 == 3;
+    // And every eighth: nobody leases.
+    let is_spent = seed % 8 == 6;
     for step in 0..steps {
         let most = [
             refresh / 10,
@@ -58,7 +60,7 @@ pub(crate) fn sequence(seed: u64, steps: usize) -> Vec<Step> {
         } else if chance.below(60) == 0 {
             now -= chance.below(2 * refresh);
         }
-        let call = if chance.below(6) == 0 {
+        let call = if is_spent || chance.below(6) == 0 {
             spend(&mut chance, &terms).call(key.as_bytes(), &terms)
         } else {
             let present = if is_steady && step > steps / 4 { 5 } else { 6 };
@@ -71,6 +73,37 @@ pub(crate) fn sequence(seed: u64, steps: usize) -> Vec<Step> {
             let again = made[made.len() - 1].call.clone();
             made.push(Step { now, call: again });
         }
+    }
+    made
+}
+
+/// The same with many nodes, which call so often that most calls see only their own; now and then
+/// all fall silent.
+pub(crate) fn crowd(seed: u64, nodes: usize, steps: usize) -> Vec<Step> {
+    let mut chance = Chance::new(seed ^ 0xc0de);
+    let terms = terms(&mut chance);
+    let key = format!("crowd-{seed}");
+    let refresh = terms.refresh().as_micros() as u64;
+    let mut now = START + chance.below(1_000_000_000);
+    let (mut seqs, mut acks) = (vec![0; nodes], vec![0; nodes]);
+    let mut made = Vec::new();
+    for _ in 0..steps {
+        now += match chance.below(200) {
+            0 => chance.below(40_000_000),
+            1..4 => chance.below(20 * refresh),
+            _ => chance.below(4 * refresh / nodes as u64),
+        };
+        if chance.below(200) == 0 {
+            now -= chance.below(2 * refresh);
+        }
+        let call = if chance.below(20) == 0 {
+            spend(&mut chance, &terms).call(key.as_bytes(), &terms)
+        } else {
+            let who = chance.below(nodes as u64) as usize;
+            let request = lease(&mut chance, &terms, who, &mut seqs[who], &mut acks[who]);
+            request.call(key.as_bytes(), &terms)
+        };
+        made.push(Step { now, call });
     }
     made
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tidegate_redis::{LEASE_WINDOW, LeaseRequest, LeaseTerms, NodeId};
+use tidegate_redis::{LEASE_WINDOW, LeaseRequest, LeaseTerms, NodeId, ScriptCall};
 use tidegate_sim::cluster_sim::chance::Chance;
 use tidegate_sim::cluster_sim::window::SharedWindow;
 
@@ -81,7 +81,10 @@ fn sequence(seed: u64) -> Vec<Step> {
                 _ => taken[who].saturating_sub(returned),
             },
         };
-        let call = request.call(key.as_bytes(), &terms);
+        let mut call = request.call(key.as_bytes(), &terms);
+        if chance.below(40) == 0 {
+            call = reset(call);
+        }
         let answer = redis.call(now, &call);
         // Some answers get lost.
         if answer[0] >= 0 && chance.below(5) > 0 {
@@ -95,6 +98,14 @@ fn sequence(seed: u64) -> Vec<Step> {
         }
     }
     made
+}
+
+/// As `LeasedLimiter::reset` makes it.
+fn reset(mut call: ScriptCall) -> ScriptCall {
+    for (at, said) in ["reset", "1", "0", "0", "0", "0", "2"].iter().enumerate() {
+        call.args[at] = said.as_bytes().to_vec();
+    }
+    call
 }
 
 /// Runs a sequence on both, and says where they part.
@@ -227,11 +238,21 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "ceil(min(others, 2 ^ 32) * T / MILLION)",
         "0",
     ),
-    ("who leaves gets nothing", "leaves and 0 or", ""),
+    ("who leaves gets nothing", "(leaves or resets) and 0 or", ""),
+    (
+        "a reset begins another window",
+        "name, given = name + 1, 0 end",
+        "given = 0 end",
+    ),
+    (
+        "a reset gives all that there is",
+        "name, given = name + 1, 0 end",
+        "name = name + 1 end",
+    ),
     (
         "who leaves is forgotten",
-        "if leaves then gone[#gone + 1], changed[id] = id, nil else changed[id] = true end",
-        "changed[id] = true",
+        "gone[#gone + 1], changed[id] = id, nil else changed[id] = true end",
+        "changed[id] = true else changed[id] = true end",
     ),
     (
         "who is silent asks for nothing",

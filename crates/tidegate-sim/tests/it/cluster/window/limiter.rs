@@ -68,6 +68,34 @@ async fn one_window_after_the_other_is_granted_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reset_begins_a_window_anew_and_what_is_lent_of_it_is_worth_nothing_soon() {
+    let redis = Modelled::new();
+    let ((a, _), (b, _)) = (redis.node(builder()), redis.node(builder()));
+    let used = ask(&[&a, &b], 20, 300).await;
+    assert!((990..=1_000).contains(&used), "{used}");
+    assert!(ask(&[&a, &b], 20, 50).await <= 1_000 - used);
+    a.reset("alice").await.unwrap();
+    let after = ask(&[&a, &b], 20, 500).await;
+    assert!((990..=1_000).contains(&after), "{after}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_lent_until_the_window_ends_stays_however_long_nobody_asks_nor_answers() {
+    let redis = Modelled::new();
+    let long = LeasedLimiter::windows("api", 1_000, Duration::from_hours(1));
+    let (limiter, _driver) = redis.node(long);
+    assert_eq!(ask(&[&limiter], 1, 150).await, 150);
+    redis.is_away.store(true, Ordering::Relaxed);
+    // Until it is known that nothing answers.
+    assert_eq!(ask(&[&limiter], 1, 50).await, 50);
+    for _ in 0..10_000 {
+        milli().await;
+    }
+    assert_eq!(limiter.stats().keys, 1);
+    assert!(limiter.check("alice", 1).is_allowed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_redis_nobody_waits_long_and_nothing_is_minted() {
     let redis = Modelled::new();
     let (limiter, _driver) = redis.node(builder());

@@ -198,13 +198,16 @@ fn a_node_asks_again_as_a_window_begins() {
     let request = cluster.after(24).ask();
     cluster.answer(&request, soon);
     assert_eq!(cluster.next_in(), Duration::from_millis(10));
-    assert!(!cluster.node.is_to_come(cluster.now));
+    assert!(!cluster.node.has_more_to_come(cluster.now));
     let now = cluster.after(10).now;
-    assert!(cluster.node.is_to_come(now), "the next one's are awaited");
+    assert!(
+        cluster.node.has_more_to_come(now),
+        "the next one's are awaited"
+    );
     assert!(cluster.node.check(now, 1).is_due);
     let request = cluster.ask();
     cluster.node.failed(&request, now, HALF);
-    assert!(!cluster.node.is_to_come(now), "Redis is away");
+    assert!(!cluster.node.has_more_to_come(now), "Redis is away");
 }
 
 #[test]
@@ -269,4 +272,20 @@ fn nothing_is_minted_of_a_window() {
             assert_eq!(cluster.node.state(now), LeaseState::Closed);
         }
     }
+}
+
+#[test]
+fn a_node_that_nobody_asks_keeps_a_little_of_a_window_while_redis_is_away() {
+    let mut cluster = Cluster::wanted();
+    cluster.refresh(LeaseReply {
+        ends_micros: 3_600_000 * MILLI,
+        ..granted(10)
+    });
+    // Longer than a bucket's lease is remembered for.
+    for _ in 0..200 {
+        let request = cluster.after(25).ask();
+        cluster.node.failed(&request, cluster.now, HALF);
+    }
+    // What nobody seems to need was given up with a call, whether that was heard or not.
+    assert_eq!(cluster.pass(20), 1);
 }

@@ -5,8 +5,9 @@ use crate::shell::{self, Failure, cargo};
 
 const SEEDS: &str = "2000";
 const TEST: &str = "test --package tidegate-sim --test it --locked -- --ignored --nocapture";
-/// The everyday test ends where this begins unless it is said otherwise.
-const NAME: &str = "cluster::as_many_seeds_as_are_asked_for";
+/// Those of buckets and of windows. The everyday tests end where they begin unless it is said
+/// otherwise.
+const NAME: &str = "cluster::";
 
 pub(crate) fn run(args: &[&str]) -> Result<(), Failure> {
     let mut test = cargo(TEST);

@@ -12,6 +12,10 @@
 //! at most burst + rate * t. While Redis is away, a node goes on with its share of the rate; all
 //! shares together are at most the whole, and the script keeps the same amount back.
 //!
+//! Fixed windows have a script of their own ([`LEASE_WINDOW`]), and nothing is minted of them: the
+//! script notes what each node has had of the window, a node has no more than that, and what it
+//! has ends with the window. So all that nodes admit in a window is at most its permits.
+//!
 //! - [`LeasedLimiter`]: what users hold; its [`LeaseDriver`] makes the calls.
 //! - [`LeasePipeline`]: the way of all its calls, bounded, with one back-off.
 //! - [`LeaseTerms`]: the numbers, from a quota.
@@ -25,6 +29,7 @@ mod limiter;
 mod node;
 mod pipeline;
 mod terms;
+mod window;
 mod wire;
 
 pub use self::auto::{AutoLease, LeaseMode};
@@ -35,4 +40,5 @@ pub use self::limiter::{
 pub use self::node::{Checked, LEASE_BUDGET, LeaseNode, LeaseState};
 pub use self::pipeline::LeasePipeline;
 pub use self::terms::{LeaseError, LeaseTerms, Scheme};
+pub use self::window::LEASE_WINDOW;
 pub use self::wire::{LEASE, LeaseReply, LeaseRequest, NodeId, SpendReply, SpendRequest};

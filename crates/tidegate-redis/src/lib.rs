@@ -23,9 +23,10 @@ pub use self::exact::{Exact, ExactLimiter, NotShared};
 pub use self::health::{Counts, Health, ServerHealth, State};
 pub use self::key::{MAX_KEY_BYTES, Subject};
 pub use self::leased::{
-    AutoLease, AutoLimiter, Checked, LEASE, LEASE_BUDGET, LeaseDriver, LeaseError, LeaseKeyStats,
-    LeaseMode, LeaseNode, LeasePipeline, LeaseReply, LeaseRequest, LeaseState, LeaseStats,
-    LeaseTerms, LeasedLimiter, LeasedLimiterBuilder, NodeId, Scheme, SpendReply, SpendRequest,
+    AutoLease, AutoLimiter, Checked, LEASE, LEASE_BUDGET, LEASE_WINDOW, LeaseDriver, LeaseError,
+    LeaseKeyStats, LeaseMode, LeaseNode, LeasePipeline, LeaseReply, LeaseRequest, LeaseState,
+    LeaseStats, LeaseTerms, LeasedLimiter, LeasedLimiterBuilder, NodeId, Scheme, SpendReply,
+    SpendRequest,
 };
 pub use self::members::MEMBERS;
 pub use self::store::{DefinedBy, RedisStore, validate};

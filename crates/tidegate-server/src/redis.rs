@@ -10,7 +10,8 @@ use tidegate_policy::{
 use tidegate_redis::concurrency::{DOUBLE_WINDOW, NODE_SHARE, SLOTS};
 use tidegate_redis::exact::EXACT;
 use tidegate_redis::{
-    ConfigError, DEFINE, Endpoint, EndpointConfig, LEASE, MEMBERS, RedisStore, Script, Tls,
+    ConfigError, DEFINE, Endpoint, EndpointConfig, LEASE, LEASE_WINDOW, MEMBERS, RedisStore,
+    Script, Tls,
 };
 use tokio::runtime::Handle;
 
@@ -20,6 +21,7 @@ use crate::exit::CommandError;
 const SCRIPTS: &[&Script] = &[
     &EXACT,
     &LEASE,
+    &LEASE_WINDOW,
     &NODE_SHARE,
     &SLOTS,
     &DOUBLE_WINDOW,

@@ -35,7 +35,7 @@ pub(super) fn compile(
         if let Some(why) = cannot_be_shared(file, kind, store) {
             report.push(Finding::error(place, why).help("leave `store` out, or count another way"));
         }
-        of_rate(file, store, report)
+        of_rate(file, kind, store, report)
     };
     refuse_on_change(file, store, report);
     let on_unavailable = on_unavailable(file, report);
@@ -95,8 +95,9 @@ fn cannot_be_shared(file: &LimitFile, kind: AlgorithmName, store: StoreName) -> 
         .is_none_or(|refill| *refill == RefillName::Greedy);
     let can = match kind {
         TokenBucket => !is_leased || is_greedy,
+        // Each key is leased, or none is: what would choose between the two is of buckets.
         FixedWindow => {
-            !is_leased
+            store != StoreName::Auto
                 && file
                     .align
                     .get()
@@ -127,9 +128,19 @@ fn cannot_be_shared(file: &LimitFile, kind: AlgorithmName, store: StoreName) -> 
     }
 }
 
-fn of_rate(file: &LimitFile, store: StoreName, report: &Report<'_>) -> Option<Sharing> {
+fn of_rate(
+    file: &LimitFile,
+    kind: AlgorithmName,
+    store: StoreName,
+    report: &Report<'_>,
+) -> Option<Sharing> {
     let scheme = match file.scheme.placed() {
         None | Some((SchemeName::Strict, _)) => LeaseScheme::Strict,
+        Some((SchemeName::Optimistic, place)) if kind == AlgorithmName::FixedWindow => {
+            let message = "a `fixed_window` is leased with scheme `strict` only";
+            report.push(Finding::error(place, message).help("leave `scheme` out"));
+            return None;
+        }
         Some((SchemeName::Optimistic, _)) => LeaseScheme::Optimistic,
         Some((scheme, place)) => {
             let message = format!("`{}` is a scheme of `concurrency`", scheme.as_str());

@@ -98,7 +98,11 @@ impl AutoLimiter {
         builder: LeasedLimiterBuilder,
         pipeline: &LeasePipeline,
     ) -> Result<(Self, LeaseDriver), LeaseError> {
-        let (name, quota, max_keys) = builder.what();
+        let (name, algorithm, max_keys) = builder.what();
+        // What is spent without a lease is of a bucket.
+        let Algorithm::TokenBucket(quota) = algorithm else {
+            return Err(LeaseError::Algorithm);
+        };
         let (leased, driver) = builder.build_in(pipeline)?;
         let inner = Inner {
             name,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tidegate::{Clock, Decision, Quota, Timestamp};
+use tidegate::{Algorithm, Clock, Decision, Quota, Timestamp};
 use tokio::sync::{Notify, watch};
 
 pub use self::builder::LeasedLimiterBuilder;
@@ -20,6 +20,7 @@ use self::table::Table;
 use super::node::{Checked, LEASE_BUDGET, LeaseNode, LeaseState};
 use super::pipeline::LeasePipeline;
 use super::terms::LeaseTerms;
+use super::window;
 use super::wire::{NodeId, SpendRequest};
 use crate::call::Unavailable;
 use crate::key::Subject;
@@ -27,7 +28,8 @@ use crate::key::Subject;
 /// How long each call of a reset may take.
 const RESET_BUDGET: Duration = Duration::from_millis(25);
 
-/// A token bucket per key that many nodes share through one Redis, and decide on locally.
+/// A token bucket, or a fixed window, per key that many nodes share through one Redis, and decide
+/// on locally.
 ///
 /// ```no_run
 /// # use tidegate_redis::{Endpoint, LeaseError};
@@ -53,27 +55,35 @@ const RESET_BUDGET: Duration = Duration::from_millis(25);
 ///
 /// With [`Scheme::Strict`](crate::Scheme::Strict), all nodes together admit in no interval of
 /// length *t* more than burst + rate * t, whatever fails: nodes that crash or stand still,
-/// connections that break one
-/// way or both, messages that are late, lost or doubled, a Redis that is away, and clocks that are
-/// up to half a thousandth fast or slow. Three things are beyond that. A Redis that loses what it
-/// had acknowledged (a failover, a restart without its data) can admit those grants again, at most
-/// the burst; nodes notice, and what was admitted twice is taken off again by their second call. A
-/// clock of Redis that is set forward by *d* lets min(burst, rate * d) pass once; set back,
-/// nothing. And a machine that is suspended as a whole, whose monotonic clock stands still
-/// meanwhile, may go on with what its lease had left.
+/// connections that break one way or both, messages that are late, lost or doubled, a Redis that is
+/// away, and clocks that are up to half a thousandth fast or slow. Three things are beyond that. A
+/// Redis that loses what it had acknowledged (a failover, a restart without its data) can admit
+/// those grants again, at most the burst; nodes notice, and what was admitted twice is taken off
+/// again by their second call. A clock of Redis that is set forward by *d* lets min(burst, rate *
+/// d) pass once; set back, nothing. And a machine that is suspended as a whole, whose monotonic
+/// clock stands still meanwhile, may go on with what its lease had left.
 ///
 /// While Redis is away each node admits its share of the rate for 3 seconds, from three refreshes
 /// after the last answer on; after that it refuses. How much of the limit stays unused because
 /// permits lie with a node that does not need them is bounded by what comes in one and a half
 /// refreshes, three eighths of the burst; at a steady load it is below 1 %.
 ///
+/// Of a [window](Self::windows) never more than its permits are admitted between its beginning
+/// and its end by Redis's clock, whatever fails but for the same three things: what Redis loses
+/// nodes tell it again, each with its next call, so at most what was granted and lost passes
+/// twice; a clock of Redis that is set forward ends windows early, and what nodes have left of them
+/// may pass in the next; set back by up to a window, the one that was reached goes on. Nothing is
+/// minted: while Redis is away a node has what it was lent, until the window ends. What a node
+/// that crashed has not used stays unused for the rest of the window: one refresh and a half of its
+/// demand. A window begins with a call, for which [`check_async`](Self::check_async) waits.
+///
 /// # What it costs
 ///
 /// One call of Redis per key, node and [refresh](LeaseTerms::refresh) (up to four where a lease
 /// runs low early), whatever the traffic; and for a key that is asked for now and then three calls
-/// each time: one when it is asked for, one when it is not any more, one when it is forgotten. At
-/// most 64 calls are under way at once ([`LeasePipeline`]). It
-/// takes Redis about 25 us, with few nodes and with hundreds.
+/// each time: one when it is asked for, one when it is not any more, one when it is forgotten (a
+/// few more of a window, whose key does not rest until then). At most 64 calls are under way at
+/// once ([`LeasePipeline`]). It takes Redis about 25 us, with few nodes and with hundreds.
 ///
 /// A key that a node has not been asked for before has nothing there until Redis answers: the
 /// first [`check`](Self::check) is refused, [`check_async`](Self::check_async) waits. A key that
@@ -186,7 +196,13 @@ impl LeasedLimiter {
     /// A limiter of this name. Nodes that give the same name, quota and scheme share buckets, one
     /// for each key.
     pub fn builder(name: &str, quota: Quota) -> LeasedLimiterBuilder {
-        LeasedLimiterBuilder::new(name, quota)
+        LeasedLimiterBuilder::new(name, Algorithm::TokenBucket(quota))
+    }
+
+    /// A limiter of this name with so many permits in each window, aligned to the epoch by Redis's
+    /// clock. All nodes must have the same numbers.
+    pub fn windows(name: &str, permits: u64, window: Duration) -> LeasedLimiterBuilder {
+        LeasedLimiterBuilder::new(name, Algorithm::FixedWindow { permits, window })
     }
 
     /// Takes `permits` of this key if this node has them. It waits for nothing and does no I/O.
@@ -195,16 +211,19 @@ impl LeasedLimiter {
     /// its next refresh, which is a hint. A request for more than [`LeaseTerms::most_lent`] is
     /// refused for good.
     pub fn check(&self, key: &str, permits: u64) -> Decision {
+        self.checked(key, permits).decision
+    }
+
+    fn checked(&self, key: &str, permits: u64) -> Checked {
         let shared = &self.shared;
         let now = shared.clock.now();
-        let check = |entry: &Arc<Entry>| shared.check(entry, now, permits).decision;
-        if let Some(decision) = shared.table.with(key, check) {
-            return decision;
+        let check = |entry: &Arc<Entry>| shared.check(entry, now, permits);
+        if let Some(checked) = shared.table.with(key, check) {
+            return checked;
         }
         if permits == 0 {
             // Who only looks makes nothing.
-            let unknown = LeaseNode::new(*self.terms(), NodeId(0), now);
-            return unknown.check(now, 0).decision;
+            return LeaseNode::new(*self.terms(), NodeId(0), now).check(now, 0);
         }
         check(&shared.entry(key, now))
     }
@@ -212,11 +231,17 @@ impl LeasedLimiter {
     /// The same; where an answer of Redis is under way that probably brings permits, after that,
     /// for which it waits at most 15 ms, and not while nothing answers: where this node has no
     /// lease of the key, or only what is kept of one that nobody asked for, and where it is asked
-    /// for more than it foresaw while the bucket has plenty.
+    /// for more than it foresaw while the bucket has plenty. Of a window wherever there may be more
+    /// of it, and where one has just begun: who is refused there is refused until it ends.
     ///
     /// # Cancel safety
     /// Dropping the future takes nothing: permits are taken at its end.
     pub async fn check_async(&self, key: &str, permits: u64) -> Decision {
+        self.checked_async(key, permits).await.decision
+    }
+
+    /// The same, with what [`give_back_to`](Self::give_back_to) has to know.
+    pub(crate) async fn checked_async(&self, key: &str, permits: u64) -> Checked {
         let shared = &self.shared;
         // One that has just been given back is another soon after that, which is new.
         for _ in 0..3 {
@@ -234,14 +259,14 @@ impl LeasedLimiter {
                 let is_asking = node.is_asking();
                 let is_provided = node.is_provided(now);
                 let had_more = node.has_more_to_come(now);
-                let Checked { decision, is_due } = shared.check(&entry, now, permits);
-                let is_first = !is_provided && (is_asking || is_due);
+                let checked = shared.check(&entry, now, permits);
+                let is_first = !is_provided && (is_asking || checked.is_due);
                 let is_to_come = is_first || had_more || node.has_more_to_come(now);
-                if decision.is_allowed() || !is_to_come || shared.is_silent() {
-                    return decision;
+                if checked.decision.is_allowed() || !is_to_come || shared.is_silent() {
+                    return checked;
                 }
                 if tokio::time::timeout(LEASE_BUDGET, answered).await.is_err() {
-                    return decision;
+                    return checked;
                 }
             }
             if entry.node.has_left() {
@@ -249,34 +274,47 @@ impl LeasedLimiter {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }
-        self.check(key, permits)
+        self.checked(key, permits)
     }
 
     /// Puts back permits of an allowed check that were not used. If this node has told Redis
-    /// meanwhile that they are spent they are lost: less is admitted, never more.
+    /// meanwhile that they are spent they are lost: less is admitted, never more. So are permits of
+    /// windows: of which one they were is not said here.
     pub fn give_back(&self, key: &str, permits: u64) {
+        self.give_back_to(0, key, permits);
+    }
+
+    /// The same, of the window that the check named.
+    pub(crate) fn give_back_to(&self, window: u64, key: &str, permits: u64) {
         if let Some(entry) = self.shared.table.get(key) {
-            entry.node.give_back(self.shared.clock.now(), permits);
+            let now = self.shared.clock.now();
+            entry.node.give_back_to(window, now, permits);
         }
     }
 
     /// Makes a key as good as new: its bucket in Redis is full but for what is lent to nodes, which
     /// may spend that. So what all nodes admit from then on is at most the burst and the rate, as
-    /// after a rest; and this node asks for more at once.
+    /// after a rest; and this node asks for more at once. A window begins anew, with all its
+    /// permits, and ends when it would have: what nodes have on lease of it is worth nothing from
+    /// their next refresh on. Of one that was used up those come within 1.5 s.
     ///
     /// # Errors
     /// [`Unavailable`] where Redis does not answer in time: it may have been done.
     pub async fn reset(&self, key: &str) -> Result<(), Unavailable> {
         let shared = &self.shared;
-        let request = SpendRequest {
-            want: 0,
-            unit: 1,
-            returned: self.terms().burst(),
-        };
         let redis_key = redis_key(key, &shared.name, &self.terms().family());
-        // What is owed may be as much as the burst, too.
-        for _ in 0..2 {
-            let call = request.call(&redis_key, self.terms());
+        let calls = if let Some(length) = self.terms().window_micros {
+            vec![window::reset(&redis_key, self.terms(), length)]
+        } else {
+            let request = SpendRequest {
+                want: 0,
+                unit: 1,
+                returned: self.terms().burst(),
+            };
+            // What is owed may be as much as the burst, too.
+            vec![request.call(&redis_key, self.terms()); 2]
+        };
+        for call in calls {
             shared.pipeline.scripts().call(call, RESET_BUDGET).await?;
         }
         if let Some(entry) = shared.table.get(key)

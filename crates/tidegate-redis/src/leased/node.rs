@@ -9,17 +9,19 @@
 
 mod books;
 mod mint;
+mod pace;
 mod state;
+mod told;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tidegate::{Decision, Retry, Timestamp, Verdict};
+use tidegate::{Decision, Retry, Timestamp};
 
 use self::books::{Books, Flight, Mode, Plan};
 pub use self::state::LeaseState;
-use super::terms::{LeaseTerms, surely_within};
+use super::terms::LeaseTerms;
 use super::wire::{LeaseReply, LeaseRequest, NodeId};
 
 /// The time in which an answer is expected: a lease has to last for so much longer than a refresh.
@@ -40,6 +42,10 @@ pub struct LeaseNode {
     tokens: AtomicU64,
     /// From when on they are worth nothing, nanoseconds.
     deadline: AtomicU64,
+    /// The window that they are of, by the name that Redis gave it; 0 for none.
+    window: AtomicU64,
+    /// Whether there was nothing more to be had of it.
+    is_used_up: AtomicBool,
     /// With fewer permits than this a refresh is worth it before its time ...
     low: AtomicU64,
     /// ... from here on, nanoseconds.
@@ -68,6 +74,8 @@ pub struct Checked {
     pub decision: Decision,
     /// Whether [`LeaseNode::refresh`] should be called now.
     pub is_due: bool,
+    /// What [`LeaseNode::give_back_to`] has to be told.
+    pub window: u64,
 }
 
 impl LeaseNode {
@@ -78,6 +86,8 @@ impl LeaseNode {
             id,
             tokens: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
+            window: AtomicU64::new(0),
+            is_used_up: AtomicBool::new(false),
             low: AtomicU64::new(0),
             early: AtomicU64::new(NEVER),
             hurry: AtomicU64::new(NEVER),
@@ -95,64 +105,81 @@ impl LeaseNode {
     /// rest of the lease lasts, at least nine refreshes: read the clock just before.
     ///
     /// `remaining` is what this node has at hand, and `retry_after` the time to its next refresh:
-    /// a hint. More than [`LeaseTerms::most_lent`] can never be had.
+    /// a hint; of a window that is used up, to its end. More than [`LeaseTerms::most_lent`] can
+    /// never be had.
     #[inline]
     pub fn check(&self, now: Timestamp, permits: u64) -> Checked {
         let nanos = now.as_nanos();
+        // Before they are taken: so they are of this window, or of a later one.
+        let window = self.window.load(Ordering::Acquire);
         if nanos < self.deadline.load(Ordering::Acquire)
             && let Some(rest) = self.take(permits)
         {
             let is_low = rest < self.low.load(Ordering::Relaxed)
                 && nanos >= self.early.load(Ordering::Relaxed);
             return Checked {
-                decision: self.allowed(rest),
+                decision: self.allowed(now, rest),
                 is_due: is_low && !self.is_asking.load(Ordering::Relaxed),
+                window,
             };
         }
-        self.check_without_lease(now, permits)
+        let (decision, is_due) = self.check_without_lease(now, permits);
+        Checked {
+            decision,
+            is_due,
+            window,
+        }
     }
 
     #[cold]
-    fn check_without_lease(&self, now: Timestamp, permits: u64) -> Checked {
+    fn check_without_lease(&self, now: Timestamp, permits: u64) -> (Decision, bool) {
         let nanos = now.as_nanos();
         if permits == 0 {
-            let decision = self.allowed(0);
-            return Checked {
-                decision,
-                is_due: false,
-            };
+            return (self.allowed(now, 0), false);
         }
         if permits > self.terms.most_lent() {
-            let decision = self.denied(Retry::Never);
-            return Checked {
-                decision,
-                is_due: false,
-            };
+            return (self.denied(now, Retry::Never), false);
         }
         let next = self.next.load(Ordering::Relaxed);
-        let hurry = self.hurry.load(Ordering::Relaxed);
-        let is_due = nanos >= next.min(hurry) && !self.is_asking.load(Ordering::Relaxed);
+        let is_due = self.is_due(nanos) && !self.is_asking.load(Ordering::Relaxed);
         if self.is_down.load(Ordering::Acquire)
             && let Some(rest) = self.lock().mint(&self.terms, now, permits)
         {
-            let decision = self.allowed(rest);
-            return Checked { decision, is_due };
+            return (self.allowed(now, rest), is_due);
         }
         self.refused.fetch_add(permits, Ordering::Relaxed);
         self.largest.fetch_max(permits, Ordering::Relaxed);
+        let window_left = self.deadline.load(Ordering::Relaxed).saturating_sub(nanos);
         let wait = match next.saturating_sub(nanos) {
+            _ if window_left > 0 && self.is_used_up.load(Ordering::Relaxed) => {
+                Duration::from_nanos(window_left)
+            }
             0 => self.terms.refresh(),
             wait => Duration::from_nanos(wait).min(self.terms.membership()),
         };
-        let decision = self.denied(Retry::After(wait));
-        Checked { decision, is_due }
+        (self.denied(now, Retry::After(wait)), is_due)
     }
 
-    /// Puts back permits that an allowed check took and nobody used. Whether they can be used
-    /// again is not sure: Redis may count them as spent already, and then they go at the next
-    /// refresh.
+    /// Whether who is refused should see to it that Redis is asked.
+    fn is_due(&self, nanos: u64) -> bool {
+        let hurry = self.hurry.load(Ordering::Relaxed);
+        nanos >= self.next.load(Ordering::Relaxed).min(hurry)
+    }
+
+    /// Puts back permits that an allowed check took of a bucket and nobody used. Whether they can
+    /// be used again is not sure: Redis may count them as spent already, and then they go at the
+    /// next refresh. Those of a window go: [`give_back_to`](Self::give_back_to) has to know which.
     pub fn give_back(&self, now: Timestamp, permits: u64) {
-        if now.as_nanos() >= self.deadline.load(Ordering::Acquire) {
+        self.give_back_to(0, now, permits);
+    }
+
+    /// The same of a window, where the check said of which one ([`Checked::window`]): what was
+    /// taken of one that is over is of no use in the next.
+    pub fn give_back_to(&self, window: u64, now: Timestamp, permits: u64) {
+        // Held, so that no other window begins meanwhile.
+        let _books = self.lock();
+        let is_over = now.as_nanos() >= self.deadline.load(Ordering::Acquire);
+        if is_over || window != self.window.load(Ordering::Acquire) {
             return;
         }
         let most = self.terms.most_lent();
@@ -188,11 +215,17 @@ impl LeaseNode {
         if books.flight.is_some() || books.has_left {
             return None;
         }
-        let is_live = now.as_nanos() < self.deadline.load(Ordering::Acquire);
+        let is_unknown = books.is_unknown(&self.terms, now);
+        if is_unknown {
+            self.window.store(0, Ordering::Release);
+        }
+        let is_live = now.as_nanos() < self.deadline.load(Ordering::Acquire) && !is_unknown;
         let refused = self.refused.swap(0, Ordering::AcqRel);
         let largest = self.largest.swap(0, Ordering::AcqRel);
         if !is_live {
-            books.spent_until(self.tokens.swap(0, Ordering::AcqRel));
+            let unused = self.tokens.swap(0, Ordering::AcqRel);
+            books.spent_until(unused);
+            books.taken = books.taken.saturating_sub(unused);
             books.given = 0;
         }
         books.spent_until(self.tokens.load(Ordering::Acquire));
@@ -215,6 +248,7 @@ impl LeaseNode {
         let (held, returned) = self.give_up_beyond(target + spare);
         books.spent_until(held + returned);
         books.given = held;
+        books.taken = books.taken.saturating_sub(returned);
         books.hurry(&self.terms, now);
         let request = books.depart(self.id, &self.terms, now, plan);
         self.is_asking.store(true, Ordering::Relaxed);
@@ -224,6 +258,7 @@ impl LeaseNode {
             held,
             returned,
             want: target.saturating_sub(held).min(self.terms.most_lent()),
+            window: self.window.load(Ordering::Acquire),
             ..request
         };
         books.flight = Some(Flight::of(&request, now));
@@ -240,8 +275,13 @@ impl LeaseNode {
             books.has_left = true;
             return;
         }
-        // What Redis does not count any more goes before anything else can be spent.
-        let gone = call.held.saturating_sub(reply.kept);
+        // What Redis does not count any more goes before anything else can be spent: of a window
+        // that is over, all.
+        let gone = if reply.window == self.window.load(Ordering::Acquire) {
+            call.held.saturating_sub(reply.kept)
+        } else {
+            u64::MAX
+        };
         let without = |tokens: u64| Some(tokens.saturating_sub(gone));
         let result = self
             .tokens
@@ -250,20 +290,24 @@ impl LeaseNode {
         books.spent_until(before);
         books.given = before.saturating_sub(gone) + reply.granted;
         books.arrive(&self.terms, &flight, reply, now, gone);
+        self.window.store(reply.window, Ordering::Release);
         self.tokens.fetch_add(reply.granted, Ordering::AcqRel);
         let sent = flight.sent.as_nanos();
-        let lease = surely_within(nanos(self.terms.lease()));
+        let lease = pace::lease(&self.terms, reply);
         self.deadline.store(sent + lease, Ordering::Release);
         self.is_down.store(false, Ordering::Release);
+        let is_used_up = self.terms.window_micros.is_some() && reply.remaining == 0;
+        self.is_used_up.store(is_used_up, Ordering::Relaxed);
 
         let refresh = nanos(self.terms.refresh());
         // Where Redis had all that was wanted there is more, for whoever comes unexpected.
-        let is_full = reply.granted >= call.want;
+        let is_full = reply.granted >= call.want && !is_used_up;
         let (early, low, next) = if books.mode == Mode::Rests {
             // Whoever asks has it refreshed, whatever is left; else it has until the lease ends.
             (0, NEVER, nanos(self.terms.lease()))
         } else {
-            let early = if is_full { sent + refresh / 4 } else { NEVER };
+            let soonest = sent + pace::soonest(&self.terms);
+            let early = if is_full { soonest } else { NEVER };
             (early, books.target_for(ROUND_TRIP), refresh / 10 * 9)
         };
         let may_hurry = is_full && books.may_hurry();
@@ -271,8 +315,9 @@ impl LeaseNode {
         self.hurry.store(early.min(hurry), Ordering::Relaxed);
         self.early.store(early, Ordering::Relaxed);
         self.low.store(low, Ordering::Relaxed);
-        let spread = scaled(refresh / 5, chance);
-        self.next.store(sent + next + spread, Ordering::Relaxed);
+        let after = next + pace::part(refresh / 5, chance);
+        let next = pace::next(&self.terms, (sent, after), now, reply);
+        self.next.store(next, Ordering::Relaxed);
         self.is_asking.store(false, Ordering::Relaxed);
     }
 
@@ -336,27 +381,6 @@ impl LeaseNode {
         (before.min(most), before.saturating_sub(most))
     }
 
-    fn allowed(&self, remaining: u64) -> Decision {
-        let delay = Duration::ZERO;
-        self.decision(Verdict::Allowed { delay }, remaining)
-    }
-
-    fn denied(&self, retry: Retry) -> Decision {
-        self.decision(Verdict::Denied { retry }, 0)
-    }
-
-    #[inline]
-    fn decision(&self, verdict: Verdict, remaining: u64) -> Decision {
-        let missing = self.terms.burst().saturating_sub(remaining);
-        let per_permit = self.terms.nanos_per_permit();
-        Decision {
-            verdict,
-            limit: self.terms.burst(),
-            remaining,
-            reset_after: Duration::from_nanos(missing.saturating_mul(per_permit)),
-        }
-    }
-
     /// Locks, whatever happened to an earlier holder: nothing in there is left half-changed.
     fn lock(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
@@ -366,9 +390,4 @@ impl LeaseNode {
 /// A duration below 584 years.
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// A random part of `nanos`.
-fn scaled(nanos: u64, chance: u64) -> u64 {
-    ((u128::from(nanos) * u128::from(chance)) >> 64) as u64
 }

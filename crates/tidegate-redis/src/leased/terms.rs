@@ -3,13 +3,16 @@
 use std::fmt;
 use std::time::Duration;
 
-use tidegate::{Quota, QuotaError, Rate};
+use tidegate::{Algorithm, Quota, QuotaError, Rate};
 
 /// Refresh this often: a quarter of the time in which the burst refills ...
 const PART_OF_REFILL: u128 = 4;
 /// ... within these bounds.
 const SHORTEST_REFRESH: Duration = Duration::from_millis(5);
 const LONGEST_REFRESH: Duration = Duration::from_millis(100);
+/// A window has so many refreshes at least, and so is no shorter than that.
+const REFRESHES_PER_WINDOW: u32 = 10;
+const SHORTEST_WINDOW: Duration = SHORTEST_REFRESH.saturating_mul(REFRESHES_PER_WINDOW);
 /// A lease outlives so many refreshes that fail.
 const REFRESHES_PER_LEASE: u64 = 10;
 /// A node mints after so many refreshes without an answer. Redis knows which answer a node has got
@@ -57,6 +60,8 @@ pub struct LeaseTerms {
     pub(super) tick_micros: u64,
     /// In ticks.
     pub(super) refresh: u64,
+    /// The length of a window, where permits are those of windows and no bucket's.
+    pub(super) window_micros: Option<u64>,
 }
 
 impl LeaseTerms {
@@ -96,10 +101,58 @@ impl LeaseTerms {
                     den: den as u64,
                     tick_micros,
                     refresh: (refresh / tick_nanos) as u64,
+                    window_micros: None,
                 });
             }
         }
         Err(LeaseError::Numbers)
+    }
+
+    /// Of fixed windows, aligned to the epoch, with so many permits each.
+    ///
+    /// # Errors
+    /// [`LeaseError`] where they cannot be leased; exact mode takes those.
+    pub fn window(permits: u64, window: Duration) -> Result<Self, LeaseError> {
+        let rate = Quota::new(permits, window)
+            .rate()
+            .map_err(LeaseError::Quota)?;
+        if permits < BURST_PER_NODE {
+            let (burst, nodes) = (permits, 1);
+            return Err(LeaseError::BurstTooSmall { burst, nodes });
+        }
+        if window < SHORTEST_WINDOW {
+            return Err(LeaseError::WindowTooShort);
+        }
+        let micros = u64::try_from(window.as_micros()).unwrap_or(u64::MAX);
+        if Duration::from_micros(micros) != window {
+            return Err(LeaseError::WindowTooFine);
+        }
+        let refresh = (window / REFRESHES_PER_WINDOW).min(LONGEST_REFRESH);
+        Ok(Self {
+            scheme: Scheme::Strict,
+            burst: permits,
+            rate,
+            num: 0,
+            den: 1,
+            tick_micros: 1,
+            refresh: refresh.as_micros() as u64,
+            window_micros: Some(micros),
+        })
+    }
+
+    /// The terms of a limit that counts like this.
+    ///
+    /// # Errors
+    /// [`LeaseError`] where it cannot be leased.
+    pub fn of(algorithm: &Algorithm, scheme: Scheme) -> Result<Self, LeaseError> {
+        match *algorithm {
+            Algorithm::TokenBucket(quota) => Self::new(&quota, scheme),
+            Algorithm::FixedWindow { permits, window } => match scheme {
+                Scheme::Strict => Self::window(permits, window),
+                Scheme::Optimistic => Err(LeaseError::Scheme),
+            },
+            _ => Err(LeaseError::Algorithm),
+        }
     }
 
     /// What keys of these terms are of. What is kept is in units and ticks of theirs, which others
@@ -111,13 +164,20 @@ impl LeaseTerms {
             num,
             den,
             tick_micros,
+            window_micros,
             ..
         } = self;
-        let terms = format!("{scheme:?} {burst} {num} {den} {tick_micros}");
-        format!("tgb{}", crate::key::short_hash(terms.as_bytes()))
+        let (kind, terms) = match window_micros {
+            Some(length) => ("tgw", format!("{burst} {length}")),
+            None => (
+                "tgb",
+                format!("{scheme:?} {burst} {num} {den} {tick_micros}"),
+            ),
+        };
+        format!("{kind}{}", crate::key::short_hash(terms.as_bytes()))
     }
 
-    /// The burst, in permits.
+    /// The burst, or what may pass in a window, in permits.
     pub const fn burst(&self) -> u64 {
         self.burst
     }
@@ -132,12 +192,13 @@ impl LeaseTerms {
         self.scheme
     }
 
-    /// Time between two refreshes of a node: a quarter of burst / rate, 5 to 100 ms.
+    /// Time between two refreshes of a node: a quarter of burst / rate, or a tenth of a window, 5
+    /// to 100 ms.
     pub const fn refresh(&self) -> Duration {
         self.time(self.refresh)
     }
 
-    /// How long a lease lasts in Redis: ten refreshes.
+    /// How long a lease lasts in Redis: ten refreshes. One of a window lasts until its end.
     pub const fn lease(&self) -> Duration {
         self.time(self.lease_ticks())
     }
@@ -155,12 +216,23 @@ impl LeaseTerms {
 
     /// The most permits that are lent at once, and so the largest request that can be allowed.
     pub const fn most_lent(&self) -> u64 {
+        if self.window_micros.is_some() {
+            return self.burst;
+        }
         (self.burst * self.den - self.num * self.refresh) / self.den
     }
 
     /// The time in which one permit comes, rounded up; at least 1.
     pub(super) const fn nanos_per_permit(&self) -> u64 {
         self.rate.nanos().div_ceil(self.rate.permits())
+    }
+
+    /// How long a window is, where permits are those of windows.
+    pub const fn window_length(&self) -> Option<Duration> {
+        match self.window_micros {
+            Some(micros) => Some(Duration::from_micros(micros)),
+            None => None,
+        }
     }
 
     /// Whether the burst is enough for so many nodes: 32 permits each.
@@ -229,6 +301,14 @@ pub enum LeaseError {
     Initial,
     /// Rate and burst together need more than 50 bits to be exact.
     Numbers,
+    /// A window of less than 50 ms: leases would have to be refreshed too often.
+    WindowTooShort,
+    /// A window that is not a whole number of microseconds.
+    WindowTooFine,
+    /// Windows are leased strictly: nobody grants permits of a window but Redis.
+    Scheme,
+    /// It is neither a token bucket nor a fixed window that is aligned to the epoch.
+    Algorithm,
 }
 
 impl fmt::Display for LeaseError {
@@ -237,8 +317,9 @@ impl fmt::Display for LeaseError {
             Self::Quota(_) => f.write_str("not a quota that can be leased"),
             Self::BurstTooSmall { burst, nodes } => write!(
                 f,
-                "a burst of {burst} is too small to be leased to {nodes} nodes: it takes \
-                 {BURST_PER_NODE} permits each; use mode `exact`, or a larger burst"
+                "a burst of {burst}, or so many permits of a window, is too small to be leased to \
+                 {nodes} nodes: it takes {BURST_PER_NODE} permits each; use mode `exact`, or a \
+                 larger burst"
             ),
             Self::RefillsTooFast => f.write_str(
                 "the burst refills in less than 20 ms, which is too fast for leases: use mode \
@@ -251,6 +332,18 @@ impl fmt::Display for LeaseError {
             Self::Numbers => f.write_str(
                 "rate and burst together are too fine for exact arithmetic in Redis: use a \
                  shorter period or a smaller burst",
+            ),
+            Self::WindowTooShort => f.write_str(
+                "a window of less than 50 ms is too short for leases: use mode `exact`, or a \
+                 longer one",
+            ),
+            Self::WindowTooFine => {
+                f.write_str("a window that is leased has to be a whole number of microseconds")
+            }
+            Self::Scheme => f.write_str("fixed windows are leased with scheme `strict` only"),
+            Self::Algorithm => f.write_str(
+                "only token buckets with greedy refill, and fixed windows that are aligned to the \
+                 epoch, are leased",
             ),
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::terms::{LeaseTerms, Scheme};
+use super::window;
 use crate::{Script, ScriptCall, Unavailable};
 
 /// The script of leased limits.
@@ -12,7 +13,7 @@ pub static LEASE: Script = Script {
 };
 
 /// Demand that is told to the script, permits per second: so much that its products stay exact.
-const MOST_DEMAND: u64 = 1 << 32;
+pub(super) const MOST_DEMAND: u64 = 1 << 32;
 /// What Redis answers to a call that another of the same node has overtaken.
 const OVERTAKEN: i64 = -1;
 
@@ -50,11 +51,18 @@ pub struct LeaseRequest {
     pub share: u64,
     /// Whether this is its last call: it keeps nothing and mints no more.
     pub leaves: bool,
+    /// Of fixed windows: the one that `held` is of, by the name that Redis gave it; 0 for none.
+    pub window: u64,
+    /// What it has had of that window: spent, or in `held`. From here on it has no more than that.
+    pub taken: u64,
 }
 
 impl LeaseRequest {
     /// As a call of the script.
     pub fn call(&self, key: &[u8], terms: &LeaseTerms) -> ScriptCall {
+        if let Some(length) = terms.window_micros {
+            return window::call(self, key, terms, length);
+        }
         let numbers = [
             self.seq,
             self.ack,
@@ -88,18 +96,31 @@ pub struct LeaseReply {
     /// The node's call that Redis had seen before this one. Smaller than one that Redis has
     /// answered: it has lost writes.
     pub before: u64,
+    /// Of fixed windows: which one all this is of. The node has nothing of any other.
+    pub window: u64,
+    /// What the node has had of that window: spent, returned excepted, or has now.
+    pub taken: u64,
+    /// When that window ends, microseconds from the time that Redis has.
+    pub ends_micros: u64,
 }
 
 impl LeaseReply {
-    /// From the script's answer.
+    /// From the answer of the script that these terms are leased with.
+    ///
+    /// # Errors
+    /// [`Unavailable::BadAnswer`] where it is none, or says that a later call was there before.
+    pub fn of(terms: &LeaseTerms, answer: &[i64]) -> Result<Self, Unavailable> {
+        match terms.window_micros {
+            Some(_) => window::reply(answer),
+            None => Self::from_answer(answer),
+        }
+    }
+
+    /// From the answer of the script of buckets.
     ///
     /// # Errors
     /// [`Unavailable::BadAnswer`] where it is none, or says that a later call was there before.
     pub fn from_answer(answer: &[i64]) -> Result<Self, Unavailable> {
-        if answer.first() == Some(&OVERTAKEN) {
-            let text = "a later refresh of this node came before this one".to_owned();
-            return Err(Unavailable::BadAnswer(text));
-        }
         let [granted, kept, share, nodes, remaining, before, _] = numbers(answer)?;
         Ok(Self {
             granted,
@@ -108,6 +129,9 @@ impl LeaseReply {
             nodes,
             remaining,
             before,
+            window: 0,
+            taken: 0,
+            ends_micros: 0,
         })
     }
 }
@@ -161,7 +185,11 @@ impl SpendReply {
     }
 }
 
-fn numbers(answer: &[i64]) -> Result<[u64; 7], Unavailable> {
+pub(super) fn numbers(answer: &[i64]) -> Result<[u64; 7], Unavailable> {
+    if answer.first() == Some(&OVERTAKEN) {
+        let text = "a later refresh of this node came before this one".to_owned();
+        return Err(Unavailable::BadAnswer(text));
+    }
     let bad = || Unavailable::BadAnswer(format!("{answer:?} to a lease"));
     let numbers: Option<Vec<u64>> = answer.iter().map(|&n| u64::try_from(n).ok()).collect();
     numbers
@@ -220,6 +248,8 @@ mod tests {
             minted: 8,
             share: 9,
             leaves: true,
+            window: 0,
+            taken: 0,
         };
         let call = request.call(b"k", &terms);
         let text: Vec<_> = call

@@ -163,19 +163,39 @@ impl Inner {
 /// What was taken in Redis of a limit that may be leased: whose, of which key, how many permits.
 pub(super) type Spent = (AutoLimiter, Subject, u64);
 
-/// What was taken of a lease: whose, of which key, and how many permits.
-pub(super) type Leased = (LeasedLimiter, Subject, u64);
+/// What was taken of a lease.
+#[derive(Debug)]
+pub(super) struct Leased {
+    pub(super) limiter: LeasedLimiter,
+    pub(super) subject: Subject,
+    pub(super) permits: u64,
+    /// The window that they are of, where it is one.
+    pub(super) window: u64,
+}
+
+impl Leased {
+    pub(super) fn give_back(self) {
+        let subject = self.subject.as_str();
+        self.limiter
+            .give_back_to(self.window, subject, self.permits);
+    }
+}
 
 async fn check_leased(limiter: LeasedLimiter, ask: &SharedAsk) -> (Said, Option<Leased>) {
     let (subject, permits) = (subject(ask), ask.ask.permits());
-    let decision = limiter.check_async(subject.as_str(), permits).await;
+    let checked = limiter.checked_async(subject.as_str(), permits).await;
+    let (decision, window) = (checked.decision, checked.window);
     let state = limiter.key_stats(subject.as_str()).map(|stats| stats.state);
     let is_on_its_own = state == Some(LeaseState::Minting);
     if decision.is_allowed() {
-        let lease = (limiter, subject, permits);
+        let lease = Leased {
+            limiter,
+            subject,
+            permits,
+            window,
+        };
         if is_on_its_own && !ask.limit.on_its_own {
-            let (limiter, subject, permits) = lease;
-            limiter.give_back(subject.as_str(), permits);
+            lease.give_back();
             return (Err(no_answer()), None);
         }
         return (Ok(decision), Some(lease));

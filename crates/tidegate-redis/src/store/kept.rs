@@ -12,7 +12,7 @@ use super::defined::DefinedBy;
 use crate::call::Scripts;
 use crate::concurrency::{self, ConcurrencyOptions, OnLeaseLost, SharedConcurrency};
 use crate::exact::{Exact, ExactLimiter, Numbers};
-use crate::leased::{AutoLimiter, LeasePipeline, LeaseTerms, LeasedLimiter, Scheme};
+use crate::leased::{AutoLimiter, LeaseError, LeasePipeline, LeaseTerms, LeasedLimiter, Scheme};
 
 /// Who decides on a limit.
 #[derive(Clone, Debug)]
@@ -215,11 +215,15 @@ impl Limiters {
         match how(limit) {
             How::Exact => self.exact_limiter(limit).map(Kept::Exact),
             How::Leased(scheme) => {
-                let Algorithm::TokenBucket(quota) = limit.algorithm else {
-                    return Err(NO_LEASE.to_owned());
+                let builder = match limit.algorithm {
+                    Algorithm::TokenBucket(quota) => LeasedLimiter::builder(&limit.name, quota),
+                    Algorithm::FixedWindow { permits, window } => {
+                        LeasedLimiter::windows(&limit.name, permits, window)
+                    }
+                    _ => return Err(LeaseError::Algorithm.to_string()),
                 };
-                let builder = LeasedLimiter::builder(&limit.name, quota).scheme(scheme);
-                let built = builder.max_keys(limit.max_keys).build_in(&self.leases);
+                let builder = builder.scheme(scheme).max_keys(limit.max_keys);
+                let built = builder.build_in(&self.leases);
                 let (limiter, driver) = built.map_err(|why| why.to_string())?;
                 // It ends with the last of the limiters.
                 self.runtime.spawn(driver.run());
@@ -227,7 +231,7 @@ impl Limiters {
             }
             How::Auto(scheme) => {
                 let Algorithm::TokenBucket(quota) = limit.algorithm else {
-                    return Err(NO_LEASE.to_owned());
+                    return Err(LeaseError::Algorithm.to_string());
                 };
                 let builder = LeasedLimiter::builder(&limit.name, quota).scheme(scheme);
                 let made = AutoLimiter::of(builder.max_keys(limit.max_keys), &self.leases);
@@ -281,8 +285,13 @@ enum How {
 fn how(limit: &SharedLimit) -> How {
     match limit.sharing {
         Sharing::Leased(lease) => How::Leased(lease),
-        // A burst that is too small to be lent out is not.
-        Sharing::Auto(lease) if terms(limit, lease).is_ok() => How::Auto(lease),
+        // A burst that is too small to be lent out is not; windows are leased wholly, or not.
+        Sharing::Auto(lease)
+            if matches!(limit.algorithm, Algorithm::TokenBucket(_))
+                && terms(limit, lease).is_ok() =>
+        {
+            How::Auto(lease)
+        }
         Sharing::NodeShare => How::Places(concurrency::Scheme::NodeShare),
         Sharing::Slots => How::Places(concurrency::Scheme::Slots),
         Sharing::DoubleWindow => How::Places(concurrency::Scheme::DoubleWindow),
@@ -290,15 +299,8 @@ fn how(limit: &SharedLimit) -> How {
     }
 }
 
-const NO_LEASE: &str = "only token buckets with greedy refill are leased";
-
 fn terms(limit: &SharedLimit, scheme: Scheme) -> Result<LeaseTerms, String> {
-    match &limit.algorithm {
-        Algorithm::TokenBucket(quota) => {
-            LeaseTerms::new(quota, scheme).map_err(|why| why.to_string())
-        }
-        _ => Err(NO_LEASE.to_owned()),
-    }
+    LeaseTerms::of(&limit.algorithm, scheme).map_err(|why| why.to_string())
 }
 
 /// Requests in flight finish, also where their places may have been given to others: a gateway

@@ -47,9 +47,7 @@ impl Taken {
     }
 
     fn send_back(&mut self) {
-        for (limiter, subject, permits) in self.leases.drain(..) {
-            limiter.give_back(subject.as_str(), permits);
-        }
+        self.leases.drain(..).for_each(Leased::give_back);
         for (limiter, subject, permits) in self.spent.drain(..) {
             self.runtime
                 .spawn(async move { limiter.unspend(subject.as_str(), permits).await });

@@ -9,3 +9,4 @@ mod reload;
 mod running;
 mod sharing;
 mod sharing_faults;
+mod sharing_windows;

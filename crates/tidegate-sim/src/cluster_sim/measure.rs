@@ -124,6 +124,13 @@ impl Outcome {
             .iter()
             .sum()
     }
+
+    /// How much was offered in a part of the run.
+    pub fn offered_in(&self, span: Span) -> u64 {
+        self.offered[span.from as usize..span.to as usize]
+            .iter()
+            .sum()
+    }
 }
 
 /// The most, over all intervals, that was admitted beyond burst + rate * t; rounded up.

@@ -8,9 +8,9 @@ use tidegate_redis::{
     LEASE_BUDGET, LeaseNode, LeaseReply, LeaseRequest, LeaseTerms, NodeId, ScriptCall, SpendRequest,
 };
 
-use super::bucket::SharedBucket;
 use super::chance::Chance;
 use super::faults::{Cut, Faults, Loss};
+use super::key::SharedKey;
 use super::measure::Outcome;
 use super::scenario::Scenario;
 
@@ -43,8 +43,8 @@ struct World<'a> {
     events: BinaryHeap<Reverse<(u64, u64)>>,
     /// By the number of the event.
     waiting: BTreeMap<u64, Event>,
-    bucket: SharedBucket,
-    snapshots: Vec<(u64, SharedBucket)>,
+    key: SharedKey,
+    snapshots: Vec<(u64, SharedKey)>,
     grants: Vec<(u64, u64)>,
     redis_step: i64,
     nodes: Vec<Node>,
@@ -93,7 +93,7 @@ impl<'a> World<'a> {
             now: 0,
             events: BinaryHeap::new(),
             waiting: BTreeMap::new(),
-            bucket: SharedBucket::default(),
+            key: SharedKey::default(),
             snapshots: Vec::new(),
             grants: Vec::new(),
             redis_step: 0,
@@ -145,7 +145,7 @@ impl<'a> World<'a> {
         let faults = self.faults;
         for &Loss { at, back } in faults.losses.iter().filter(|loss| loss.at >= milli) {
             if back.is_some_and(|back| at - back == milli) {
-                self.snapshots.push((at, self.bucket.clone()));
+                self.snapshots.push((at, self.key.clone()));
             }
             if at == milli {
                 self.lose(at, back);
@@ -158,9 +158,7 @@ impl<'a> World<'a> {
 
     fn lose(&mut self, at: u64, back: Option<u64>) {
         let snapshot = self.snapshots.iter().find(|(when, _)| *when == at);
-        self.bucket = snapshot
-            .map(|(_, bucket)| bucket.clone())
-            .unwrap_or_default();
+        self.key = snapshot.map(|(_, key)| key.clone()).unwrap_or_default();
         let since = back.map_or(0, |back| at - back);
         let lost = self.grants.iter().filter(|(when, _)| *when / 1000 >= since);
         self.outcome.lost_grants += lost.map(|(_, granted)| granted).sum::<u64>();
@@ -178,7 +176,7 @@ impl<'a> World<'a> {
             unit: 1,
             returned: 0,
         };
-        let answer = self.at_bucket(&request.call(b"key", self.terms));
+        let answer = self.at_key(&request.call(b"key", self.terms));
         self.trace(&answer.map(i64::cast_unsigned));
         let granted = answer[0].cast_unsigned();
         self.grants.push((self.now, granted));
@@ -243,7 +241,7 @@ impl<'a> World<'a> {
         if self.faults.is_out(milli) || self.faults.is_cut(at, milli, Cut::Requests) {
             return;
         }
-        let answer = self.at_bucket(&request.call(b"key", self.terms));
+        let answer = self.at_key(&request.call(b"key", self.terms));
         if let Some(calls) = self.outcome.calls.last_mut() {
             *calls += 1;
         }
@@ -255,16 +253,16 @@ impl<'a> World<'a> {
         if is_lost || self.faults.is_cut(at, milli, Cut::Replies) {
             return;
         }
-        let Ok(reply) = LeaseReply::from_answer(&answer) else {
+        let Ok(reply) = LeaseReply::of(self.terms, &answer) else {
             return;
         };
         let arrives = self.now + self.way();
         self.schedule(arrives, Event::Reply(at, life, request, Some(reply)));
     }
 
-    fn at_bucket(&mut self, call: &ScriptCall) -> [i64; 7] {
-        let answer = self.bucket.call(self.redis_clock(), call);
-        let is_sound = self.bucket.is_sound(call);
+    fn at_key(&mut self, call: &ScriptCall) -> [i64; 7] {
+        let answer = self.key.call(self.redis_clock(), call);
+        let is_sound = self.key.is_sound(call);
         assert!(is_sound, "more is promised than there is");
         answer
     }

@@ -7,6 +7,7 @@ mod crowd;
 mod ledger;
 mod limiter;
 mod node;
+mod window;
 
 use tidegate::Quota;
 use tidegate_redis::{LeaseTerms, Scheme};
@@ -82,9 +83,8 @@ fn optimistic_leases_are_exact_when_it_is_redis_that_is_away() {
     }
 }
 
-#[test]
-#[ignore = "long: `cargo xtask sim --seeds N`"]
-fn as_many_seeds_as_are_asked_for() {
+/// Those that somebody asked for in so many words.
+pub(crate) fn seeds() -> std::ops::Range<u64> {
     let number = |name, otherwise| {
         let text = std::env::var(name).ok();
         text.map_or(otherwise, |text| {
@@ -92,13 +92,20 @@ fn as_many_seeds_as_are_asked_for() {
         })
     };
     let first = number(FIRST, SEEDS);
-    for seed in first..first + number(MORE, 2_000) {
+    first..first + number(MORE, 2_000)
+}
+
+#[test]
+#[ignore = "long: `cargo xtask sim --seeds N`"]
+fn as_many_seeds_as_are_asked_for() {
+    for seed in seeds() {
         strict_is_strict(seed);
         optimistic_is_within_its_bound(seed);
         a_step_back_is_no_time(seed);
         a_loss_costs_at_most_what_was_lost(seed);
     }
-    for seed in first..first + number(MORE, 2_000) / 20 {
+    let all = seeds();
+    for seed in all.start..all.start + (all.end - all.start) / 20 {
         crowd::strict_is_strict(seed);
         crowd::optimistic_is_within_its_bound(seed);
         crowd::a_step_back_is_no_time(seed);

@@ -193,6 +193,20 @@ fn a_leased_key_is_as_good_as_new_after_a_reset_and_places_are_not() {
         let reset = node.store.reset(Arc::clone(&limit), key());
         assert_eq!(node.runtime.block_on(reset), Ok(true));
     }
+    let window = limit(
+        "window",
+        Algorithm::FixedWindow {
+            permits: 100,
+            window: Duration::from_hours(24 * 365),
+        },
+        Sharing::Leased(LeaseScheme::Strict),
+    );
+    for _ in 0..2 {
+        let passed = node.ask_for(&window, Duration::from_millis(500));
+        assert!((95..=100).contains(&passed), "{passed} of a window");
+        let reset = node.store.reset(Arc::clone(&window), key());
+        assert_eq!(node.runtime.block_on(reset), Ok(true));
+    }
     let places = limit("places", Algorithm::Concurrency { max: 1 }, Sharing::Slots);
     let held = node.take(&places, 1);
     let reset = node.store.reset(Arc::clone(&places), key());

@@ -1,4 +1,4 @@
-//! The script of leased limits on a real Redis, with time as an argument.
+//! The scripts of leased limits on a real Redis, with time as an argument.
 
 mod auto;
 mod broken;
@@ -7,9 +7,10 @@ mod cost;
 mod limiter;
 mod many_keys;
 mod parity;
+mod window;
 
 use redis::Connection;
-use tidegate_redis::{LEASE, ScriptCall};
+use tidegate_redis::{LEASE, Script, ScriptCall};
 
 use crate::server::RedisServer;
 
@@ -17,14 +18,19 @@ use crate::server::RedisServer;
 const TIME: &str = "redis.call('TIME')";
 const TOLD: &str = "redis.call('HMGET', 'time', 'seconds', 'micros')";
 
-/// The text of the script, with time from a key that the test writes.
-fn text() -> String {
+/// The text of a script, with time from a key that the test writes.
+fn text_of(script: &Script) -> String {
     assert_eq!(
-        LEASE.text.matches(TIME).count(),
+        script.text.matches(TIME).count(),
         1,
         "the script asks for the time once"
     );
-    LEASE.text.replace(TIME, TOLD)
+    script.text.replace(TIME, TOLD)
+}
+
+/// That of buckets.
+fn text() -> String {
+    text_of(&LEASE)
 }
 
 /// A Redis that runs the script (or a broken copy) at times that it is told.
@@ -36,11 +42,15 @@ pub(crate) struct Scripted {
 
 impl Scripted {
     fn new() -> Self {
+        Self::of(&LEASE)
+    }
+
+    fn of(script: &Script) -> Self {
         let server = RedisServer::start();
         let client = redis::Client::open(server.url()).unwrap();
         Self {
             connection: client.get_connection().unwrap(),
-            script: redis::Script::new(&text()),
+            script: redis::Script::new(&text_of(script)),
             _server: server,
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use tidegate::{Clock, Quota, SystemClock};
+use tidegate::{Algorithm, Clock, SystemClock};
 use tokio::sync::{Notify, watch};
 
 use super::table::Table;
@@ -20,17 +20,17 @@ const MAX_KEYS: usize = 100_000;
 #[must_use = "a builder does nothing until `build`"]
 pub struct LeasedLimiterBuilder {
     name: String,
-    quota: Quota,
+    algorithm: Algorithm,
     scheme: Scheme,
     max_keys: usize,
     clock: Option<Arc<dyn Clock>>,
 }
 
 impl LeasedLimiterBuilder {
-    pub(super) fn new(name: &str, quota: Quota) -> Self {
+    pub(super) fn new(name: &str, algorithm: Algorithm) -> Self {
         Self {
             name: name.to_owned(),
-            quota,
+            algorithm,
             scheme: Scheme::default(),
             max_keys: MAX_KEYS,
             clock: None,
@@ -58,16 +58,16 @@ impl LeasedLimiterBuilder {
         self
     }
 
-    /// Its name, quota and most keys.
-    pub(in crate::leased) fn what(&self) -> (String, Quota, usize) {
-        (self.name.clone(), self.quota, self.max_keys)
+    /// Its name, how it counts, and most keys.
+    pub(in crate::leased) fn what(&self) -> (String, Algorithm, usize) {
+        (self.name.clone(), self.algorithm, self.max_keys)
     }
 
     /// The limiter, and what has to run for it to have anything. Where several limiters use the
     /// same Redis, better [in one pipeline](Self::build_in).
     ///
     /// # Errors
-    /// [`LeaseError`] where the quota cannot be leased.
+    /// [`LeaseError`] where the limit cannot be leased.
     pub fn build(
         self,
         scripts: Arc<dyn Scripts>,
@@ -78,12 +78,12 @@ impl LeasedLimiterBuilder {
     /// The same, with calls that share a pipeline with those of others.
     ///
     /// # Errors
-    /// [`LeaseError`] where the quota cannot be leased.
+    /// [`LeaseError`] where the limit cannot be leased.
     pub fn build_in(
         self,
         pipeline: &LeasePipeline,
     ) -> Result<(LeasedLimiter, LeaseDriver), LeaseError> {
-        let terms = LeaseTerms::new(&self.quota, self.scheme)?;
+        let terms = LeaseTerms::of(&self.algorithm, self.scheme)?;
         let shared = Arc::new(Shared {
             table: Table::new(terms, &self.name, self.max_keys),
             clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),

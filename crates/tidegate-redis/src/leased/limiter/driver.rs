@@ -214,7 +214,7 @@ impl LeaseDriver {
         self.calls.spawn(async move {
             let call = request.call(&entry.redis_key, shared.table.terms());
             let answer = place.call(call, || shared.clock.now()).await;
-            let reply = answer.and_then(|answer| LeaseReply::from_answer(&answer));
+            let reply = answer.and_then(|answer| LeaseReply::of(shared.table.terms(), &answer));
             let now = shared.clock.now();
             shared.calls.fetch_add(1, Ordering::Relaxed);
             match reply {

@@ -26,6 +26,8 @@ const MOST_HURRIED: u32 = 4;
 const RESTING_PART: u64 = 32;
 /// What is asked for is this much above the demand, in hundredths.
 const HEADROOM: u64 = 115;
+/// A window's node that is silent for so long may be forgotten by Redis.
+const MEMBERSHIPS_REMEMBERED: u64 = 10;
 const SECOND: u64 = 1_000_000_000;
 
 /// Whether a key looks after itself.
@@ -80,6 +82,8 @@ pub(super) struct Books {
     owed: u64,
     pub(super) minted: u64,
     grants: VecDeque<Grant>,
+    /// What there was of the window that is leased: spent, or not yet. Never more than Redis noted.
+    pub(super) taken: u64,
     pub(super) nodes: u64,
     /// Refreshes that hurried since one was in time.
     hurried: u32,
@@ -133,6 +137,7 @@ impl Books {
             owed: 0,
             minted: 0,
             grants: VecDeque::new(),
+            taken: 0,
             nodes: 0,
             hurried: 0,
         }
@@ -189,12 +194,19 @@ impl Books {
         // All that Redis knew of it has ended.
         let is_over = self.seq == 0 || rests && !is_live;
         let is_unknown = self.seq == 0 || now >= self.mint_end(terms);
-        let may_forget = self.is_forgotten(terms, now) || is_over && (is_unknown || must_leave);
+        // What is lent of a window may last for longer than Redis is waited for.
+        let is_forgotten = self.is_forgotten(terms, now) && !is_live;
+        let may_forget = is_forgotten || is_over && (is_unknown || must_leave);
+        // Of a key at rest nobody knows how much it is asked for, and what is taken for whoever
+        // comes would lie unused where a window is small. So that of a window goes on until it is
+        // asked for nothing, and leaves.
+        let is_window = terms.window_micros.is_some();
+        let is_quiet = is_idle && !self.is_down;
         if may_forget && (is_idle || must_leave) {
             Plan::Forget
-        } else if must_leave || is_idle && rests {
+        } else if must_leave || is_idle && rests || is_window && is_quiet && self.demand == 0 {
             Plan::Leave
-        } else if is_idle && !self.is_down && self.target_for(terms.refresh()) <= 1 {
+        } else if !is_window && is_quiet && self.target_for(terms.refresh()) <= 1 {
             Plan::Rest
         } else {
             Plan::Refresh
@@ -249,6 +261,8 @@ impl Books {
             minted: self.owed,
             share: self.share,
             leaves: plan == Plan::Leave,
+            window: 0,
+            taken: self.taken,
         }
     }
 
@@ -275,6 +289,7 @@ impl Books {
             at: flight.sent,
         });
         self.mint = Mint::default();
+        self.taken = reply.taken;
         self.share = reply.share;
         self.ack = flight.seq;
         self.sent = flight.sent;
@@ -321,6 +336,13 @@ impl Books {
     /// Whether Redis does not count this node in any more, which it cannot reach.
     pub(super) fn is_forgotten(&self, terms: &LeaseTerms, now: Timestamp) -> bool {
         self.is_down && now >= self.mint_end(terms)
+    }
+
+    /// Whether Redis may have forgotten what this node has of a window: from then on that stays
+    /// taken, and the node says nothing of it.
+    pub(super) fn is_unknown(&self, terms: &LeaseTerms, now: Timestamp) -> bool {
+        let remembered = nanos(terms.membership()) * MEMBERSHIPS_REMEMBERED;
+        terms.window_micros.is_some() && now >= self.sent.after_nanos(surely_within(remembered))
     }
 
     fn mint_start(&self, terms: &LeaseTerms) -> Timestamp {

@@ -37,11 +37,31 @@ impl LeaseNode {
     }
 
     /// Whether a call that is under way, or due, probably brings permits: it is the first, or the
-    /// last one brought all that was wanted.
+    /// last one brought all that was wanted. Of windows also where one is over, or where there was
+    /// more of it than this node has: who is refused there is refused for good.
     pub fn has_more_to_come(&self, now: Timestamp) -> bool {
+        if self.is_used_up(now) {
+            return false;
+        }
         // Never, where the last one did not bring all.
         let hurry = self.hurry.load(Ordering::Relaxed);
-        self.is_new() || self.is_asking() && hurry != NEVER || now.as_nanos() >= hurry
+        let is_plentiful = self.is_asking() && hurry != NEVER || now.as_nanos() >= hurry;
+        self.is_new() || is_plentiful || self.has_more_of_windows(now)
+    }
+
+    fn has_more_of_windows(&self, now: Timestamp) -> bool {
+        let is_window = self.terms.window_micros.is_some();
+        let is_to_be_had = is_window && !self.is_down.load(Ordering::Acquire);
+        is_to_be_had && (!self.is_live(now) || self.is_asking() || self.is_due(now.as_nanos()))
+    }
+
+    /// Whether there was nothing more to be had of the window that goes on.
+    fn is_used_up(&self, now: Timestamp) -> bool {
+        self.is_used_up.load(Ordering::Relaxed) && self.is_live(now)
+    }
+
+    fn is_live(&self, now: Timestamp) -> bool {
+        now.as_nanos() < self.deadline.load(Ordering::Acquire)
     }
 
     /// Whether a call is on its way.
@@ -49,27 +69,29 @@ impl LeaseNode {
         self.is_asking.load(Ordering::Relaxed)
     }
 
-    /// Whether it lives on a lease that is meant to be enough.
+    /// Whether it lives on a lease that is meant to be enough, or there is no other.
     pub(in crate::leased) fn is_provided(&self, now: Timestamp) -> bool {
-        let is_live = now.as_nanos() < self.deadline.load(Ordering::Acquire);
-        is_live && self.low.load(Ordering::Relaxed) != NEVER
+        let is_enough = self.low.load(Ordering::Relaxed) != NEVER;
+        self.is_live(now) && is_enough || self.is_used_up(now)
     }
 
     /// Whether nobody has asked for so long that it says goodbye next.
     pub(in crate::leased) fn is_over(&self, now: Timestamp) -> bool {
-        let is_live = now.as_nanos() < self.deadline.load(Ordering::Acquire);
-        !is_live && self.low.load(Ordering::Relaxed) == NEVER && !self.is_wanted()
+        !self.is_live(now) && self.low.load(Ordering::Relaxed) == NEVER && !self.is_wanted()
     }
 
-    /// Whether nothing is left of it in Redis, and nobody has asked for it since that answers.
+    /// Whether nothing is left of it, in Redis and here, and nobody has asked for it since that
+    /// answers.
     pub(in crate::leased) fn is_given_up(&self, now: Timestamp) -> bool {
         let books = self.lock();
-        books.mode == Mode::StandsBy && books.is_forgotten(&self.terms, now)
+        let is_over = books.is_forgotten(&self.terms, now) && !self.is_live(now);
+        books.mode == Mode::StandsBy && is_over
     }
 
-    /// When nothing is left of it in Redis if no call gets there.
+    /// When nothing is left of it if no call gets to Redis.
     pub(in crate::leased) fn forgotten_at(&self) -> Timestamp {
-        self.lock().mint_end(&self.terms)
+        let deadline = Timestamp::from_nanos(self.deadline.load(Ordering::Acquire));
+        self.lock().mint_end(&self.terms).max(deadline)
     }
 
     /// Since when nobody has asked for it, as of the last call.
@@ -89,7 +111,7 @@ impl LeaseNode {
 
     /// What the key lives on.
     pub fn state(&self, now: Timestamp) -> LeaseState {
-        if now.as_nanos() < self.deadline.load(Ordering::Acquire) {
+        if self.is_live(now) {
             return LeaseState::Leased;
         }
         if self.lock().may_mint(&self.terms, now) {

@@ -69,3 +69,58 @@ fn clocks_that_differ_agree_on_what_has_passed() {
     assert_eq!(surely_within(0), 0);
     assert_eq!(surely_within(1), 0);
 }
+
+#[test]
+fn windows_are_refreshed_ten_times_and_lent_whole() {
+    let millis = Duration::from_millis;
+    let refresh = |window| LeaseTerms::window(1_000, window).unwrap().refresh();
+    assert_eq!(refresh(millis(50)), millis(5));
+    assert_eq!(refresh(millis(250)), millis(25));
+    assert_eq!(refresh(Duration::from_secs(1)), millis(100));
+    assert_eq!(refresh(Duration::from_hours(24)), millis(100));
+    let terms = LeaseTerms::window(1_000, millis(250)).unwrap();
+    assert_eq!((terms.burst(), terms.most_lent()), (1_000, 1_000));
+    assert_eq!(terms.window_length(), Some(millis(250)));
+    assert!(terms.suits(31) && !terms.suits(32));
+}
+
+#[test]
+fn windows_of_other_numbers_are_other_keys_than_these_and_than_buckets() {
+    let family = |permits, millis| {
+        let window = Duration::from_millis(millis);
+        LeaseTerms::window(permits, window).unwrap().family()
+    };
+    let of = family(1_000, 1_000);
+    assert!(of.starts_with("tgw") && of == family(1_000, 1_000), "{of}");
+    assert_ne!(of, family(1_001, 1_000));
+    assert_ne!(of, family(1_000, 1_001));
+    let bucket = terms(Quota::per_second(1_000).burst(1_000)).unwrap();
+    assert!(bucket.family().starts_with("tgb"));
+}
+
+#[test]
+fn windows_that_cannot_be_leased_say_why() {
+    let error = |permits, window| LeaseTerms::window(permits, window).unwrap_err();
+    let second = Duration::from_secs(1);
+    let (burst, nodes) = (31, 1);
+    assert_eq!(
+        error(31, second),
+        LeaseError::BurstTooSmall { burst, nodes }
+    );
+    let short = Duration::from_millis(49);
+    assert_eq!(error(100, short), LeaseError::WindowTooShort);
+    let fine = second + Duration::from_nanos(1);
+    assert_eq!(error(100, fine), LeaseError::WindowTooFine);
+    let window = |scheme| {
+        let (permits, window) = (100, second);
+        LeaseTerms::of(&Algorithm::FixedWindow { permits, window }, scheme)
+    };
+    assert_eq!(window(Scheme::Strict), LeaseTerms::window(100, second));
+    assert_eq!(window(Scheme::Optimistic), Err(LeaseError::Scheme));
+    let first = Algorithm::WindowFromFirst {
+        permits: 100,
+        window: second,
+    };
+    let refused = LeaseTerms::of(&first, Scheme::Strict);
+    assert_eq!(refused, Err(LeaseError::Algorithm));
+}

@@ -35,6 +35,8 @@ fn call(node: u64) -> LeaseRequest {
         minted: 0,
         share: 0,
         leaves: false,
+        window: 0,
+        taken: 0,
     }
 }
 

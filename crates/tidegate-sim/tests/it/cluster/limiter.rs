@@ -9,7 +9,7 @@ use tidegate::{Clock, Decision, Quota, Timestamp};
 use tidegate_redis::{
     Answer, LeaseState, LeasedLimiter, LeasedLimiterBuilder, ScriptCall, Scripts, Unavailable,
 };
-use tidegate_sim::cluster_sim::bucket::SharedBucket;
+use tidegate_sim::cluster_sim::key::SharedKey;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, advance, sleep};
 
@@ -32,17 +32,17 @@ impl Clock for Paused {
 
 /// A Redis that runs the model.
 #[derive(Debug)]
-struct Modelled {
+pub(super) struct Modelled {
     start: Instant,
-    keys: Mutex<BTreeMap<Vec<u8>, SharedBucket>>,
-    is_away: AtomicBool,
+    keys: Mutex<BTreeMap<Vec<u8>, SharedKey>>,
+    pub(super) is_away: AtomicBool,
     /// Calls that are under way, and the most there ever were.
     now: AtomicU64,
     most: AtomicU64,
 }
 
 impl Modelled {
-    fn new() -> Arc<Self> {
+    pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
             start: Instant::now(),
             keys: Mutex::default(),
@@ -52,7 +52,10 @@ impl Modelled {
         })
     }
 
-    fn node(self: &Arc<Self>, builder: LeasedLimiterBuilder) -> (LeasedLimiter, JoinHandle<()>) {
+    pub(super) fn node(
+        self: &Arc<Self>,
+        builder: LeasedLimiterBuilder,
+    ) -> (LeasedLimiter, JoinHandle<()>) {
         let builder = builder.clock(Arc::new(Paused(self.start)));
         let (limiter, driver) = builder.build(Arc::clone(self) as Arc<dyn Scripts>).unwrap();
         (limiter, tokio::spawn(driver.run()))
@@ -62,7 +65,7 @@ impl Modelled {
         let keys = self.keys.lock().unwrap();
         let of = |name: &Vec<u8>| name.windows(key.len()).any(|part| part == key.as_bytes());
         let found = keys.iter().filter(|(name, _)| of(name));
-        found.map(|(_, bucket)| bucket.shares()).sum()
+        found.map(|(_, key)| key.bucket.shares()).sum()
     }
 
     fn shares(&self) -> i128 {
@@ -70,7 +73,7 @@ impl Modelled {
             .lock()
             .unwrap()
             .values()
-            .map(SharedBucket::shares)
+            .map(|key| key.bucket.shares())
             .sum()
     }
 }
@@ -105,7 +108,7 @@ fn builder() -> LeasedLimiterBuilder {
 }
 
 /// Lets a millisecond pass, and everything in it happen.
-async fn milli() {
+pub(super) async fn milli() {
     for _ in 0..4 {
         advance(Duration::from_micros(250)).await;
         for _ in 0..8 {

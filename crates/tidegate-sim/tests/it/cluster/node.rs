@@ -16,6 +16,9 @@ const REPLY: LeaseReply = LeaseReply {
     nodes: 1,
     remaining: 0,
     before: 0,
+    window: 0,
+    taken: 0,
+    ends_micros: 0,
 };
 
 struct Cluster {
@@ -473,13 +476,11 @@ fn permits_given_back_are_used_again_while_the_lease_lasts() {
 fn an_answer_that_comes_too_late_is_none() {
     let mut cluster = Cluster::wanted();
     let request = cluster.fail();
-    cluster.answer(
-        &request,
-        LeaseReply {
-            granted: 100,
-            ..REPLY
-        },
-    );
+    let late = LeaseReply {
+        granted: 100,
+        ..REPLY
+    };
+    cluster.answer(&request, late);
     assert_eq!(cluster.pass(10), 0);
 }
 

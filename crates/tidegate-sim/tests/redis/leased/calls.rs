@@ -143,5 +143,7 @@ fn lease(
         minted: chance.rarely(3, terms.burst() / 8),
         share: chance.below(300_000),
         leaves: chance.below(25) == 0,
+        window: 0,
+        taken: 0,
     }
 }

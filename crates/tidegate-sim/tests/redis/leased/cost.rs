@@ -60,6 +60,8 @@ fn run(redis: &mut Scripted, nodes: u64) -> (u64, u64, u64) {
                 minted: 0,
                 share: shares[node as usize],
                 leaves: false,
+                window: 0,
+                taken: 0,
             };
             let now = START + seq * refresh + node * refresh / nodes;
             let answer = redis.try_call(now, &request.call(b"key", &terms)).unwrap();

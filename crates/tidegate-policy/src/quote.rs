@@ -50,8 +50,8 @@ pub(crate) fn printable(text: &str) -> String {
 pub(crate) fn without_logins(text: &str) -> String {
     let mut hidden = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find("://") {
-        let (before, url) = rest.split_at(at + "://".len());
+    while let Some(at) = url_in(rest) {
+        let (before, url) = rest.split_at(at);
         let end = url.find(['"', '\'']).unwrap_or(url.len());
         let login = match url[..end].rfind('@') {
             Some(login) => login,
@@ -65,6 +65,26 @@ pub(crate) fn without_logins(text: &str) -> String {
         rest = &url[login..];
     }
     hidden + rest
+}
+
+/// Where in `text` the part of a URL begins that may say who logs in: also of one of Redis whose
+/// slashes are wrong.
+fn url_in(text: &str) -> Option<usize> {
+    let slashes = text.find("://").map(|at| at + "://".len());
+    let is_wrong = |after: &&str| {
+        let is_url = after.starts_with(|next: char| !next.is_whitespace());
+        is_url && !after.starts_with("//")
+    };
+    let named = ["redis:", "rediss:"].iter().filter_map(|name| {
+        let after = text
+            .match_indices(name)
+            .map(|(at, _)| &text[at + name.len()..]);
+        after
+            .into_iter()
+            .find(is_wrong)
+            .map(|after| text.len() - after.len())
+    });
+    named.chain(slashes).min()
 }
 
 #[cfg(test)]
@@ -83,6 +103,12 @@ mod tests {
             ("redis://:pass", "redis://*****"),
             ("redis://a:1/0", "redis://a:1/0"),
             ("redis://a:1\u{2026}", "redis://******"),
+            ("redis:/:pass@a", "redis:******@a"),
+            ("rediss:u:pass@a", "rediss:******@a"),
+            (
+                "redis: { url: \"redis:/:p@a\" }",
+                "redis: { url: \"redis:***@a\" }",
+            ),
         ] {
             let (is, shown) = (without_logins(text), shown.to_owned());
             assert!(is.starts_with(&shown), "{is}");

@@ -90,7 +90,7 @@ pub(super) fn parse(url: &str, default_port: u16) -> Result<Parsed, ConfigError>
         .split('/')
         .next()
         .is_some_and(|authority| authority.ends_with(&format!(":{port}")));
-    let database = u32::try_from(settings.db()).map_err(|_| wrong("a database below 0"))?;
+    let database = u32::try_from(settings.db()).map_err(|_| wrong("a database that is none"))?;
     Ok(Parsed {
         address: Address::new(host, if has_port { *port } else { default_port }),
         login: Login {

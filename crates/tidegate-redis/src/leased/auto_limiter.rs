@@ -37,7 +37,29 @@ struct Inner {
     clock: Arc<dyn Clock>,
     /// Keys whose demand is followed at once; who comes beyond that is decided on in Redis.
     max_keys: usize,
-    keys: Mutex<HashMap<Box<str>, Followed>>,
+    keys: Mutex<Keys>,
+}
+
+/// Keys whose demand is followed.
+#[derive(Debug, Default)]
+struct Keys {
+    followed: HashMap<Box<str>, Followed>,
+    /// When it was last looked for some to be forgotten.
+    swept: Option<Timestamp>,
+}
+
+impl Keys {
+    /// Whether one more may be followed, of so many at most. Those that nobody has asked for in
+    /// this time are forgotten. All are looked at once in that time, not for each new key.
+    fn have_room(&mut self, most: usize, forgotten_after: Duration, now: Timestamp) -> bool {
+        let is_swept = |at: Timestamp| now.since(at) < forgotten_after;
+        if self.followed.len() >= most && !self.swept.is_some_and(is_swept) {
+            self.swept = Some(now);
+            self.followed
+                .retain(|_, followed| now.since(followed.since) < forgotten_after);
+        }
+        self.followed.len() < most
+    }
 }
 
 /// A key whose demand is followed.
@@ -144,15 +166,12 @@ impl AutoLimiter {
         let (inner, now) = (&*self.0, self.0.clock.now());
         let refresh = inner.terms.refresh();
         let mut keys = inner.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if !keys.contains_key(key) {
-            if keys.len() >= inner.max_keys {
-                keys.retain(|_, followed| now.since(followed.since) < refresh * FORGOTTEN_AFTER);
-            }
-            if keys.len() >= inner.max_keys {
-                return LeaseMode::Exact;
-            }
+        if !keys.followed.contains_key(key)
+            && !keys.have_room(inner.max_keys, refresh * FORGOTTEN_AFTER, now)
+        {
+            return LeaseMode::Exact;
         }
-        let followed = keys.entry(key.into()).or_insert_with(|| Followed {
+        let followed = keys.followed.entry(key.into()).or_insert_with(|| Followed {
             auto: AutoLease::new(inner.terms),
             asked: 0,
             since: now,
@@ -181,7 +200,7 @@ impl AutoLimiter {
         let reply = SpendReply::from_answer(&inner.scripts.call(call, BUDGET).await?)?;
         {
             let mut keys = inner.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(followed) = keys.get_mut(key) {
+            if let Some(followed) = keys.followed.get_mut(key) {
                 // This node would be one more.
                 followed.nodes = reply.nodes.saturating_add(1);
             }
@@ -224,5 +243,32 @@ impl AutoLimiter {
         if let Err(error) = inner.scripts.call(call, BUDGET).await {
             tracing::debug!(%error, "permits were not given back");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With every key in use each new one had all of them looked at, under the lock.
+    #[test]
+    fn a_table_full_of_keys_in_use_is_not_looked_through_for_each_new_one() {
+        let terms = LeaseTerms::new(&Quota::per_second(100), Scheme::Strict).unwrap();
+        let at = |millis: u64| Timestamp::from_millis(1_000_000 + millis);
+        let mut keys = Keys::default();
+        let followed = |since| Followed {
+            auto: AutoLease::new(terms),
+            asked: 0,
+            since,
+            nodes: 1,
+        };
+        keys.followed.insert("a".into(), followed(at(0)));
+        keys.followed.insert("b".into(), followed(at(500)));
+        let mut have_room = |millis| keys.have_room(2, Duration::from_secs(2), at(millis));
+        assert!(!have_room(1_900));
+        // One could go, if it were looked at.
+        assert!(!have_room(2_100));
+        assert!(!have_room(3_899));
+        assert!(have_room(3_900));
     }
 }

@@ -55,6 +55,14 @@ struct Places {
     elsewhere: HashMap<usize, (Arc<SharedLimit>, DefinedBy, Option<SharedLimit>)>,
 }
 
+impl Places {
+    /// Forgets limits of policies that are no longer in force.
+    fn forget_unused(&mut self) {
+        self.kept
+            .retain(|_, (limit, _)| Arc::strong_count(limit) > 1);
+    }
+}
+
 fn place_of(limit: &Arc<SharedLimit>) -> usize {
     Arc::as_ptr(limit) as usize
 }
@@ -116,10 +124,7 @@ impl Limiters {
         if let Some((_, kept)) = places.kept.get(&place) {
             return Ok(kept.clone());
         }
-        // Those of policies that are no longer in force.
-        places
-            .kept
-            .retain(|_, (limit, _)| Arc::strong_count(limit) > 1);
+        places.forget_unused();
         let elsewhere = places.elsewhere.get(&place);
         let counted = elsewhere.and_then(|(_, _, counted)| counted.as_ref());
         let kept = self.make(counted.unwrap_or(limit))?;
@@ -131,12 +136,14 @@ impl Limiters {
     /// counted as it was, with the leases and places that there are of it.
     pub(super) fn set(&self, limits: &[Arc<SharedLimit>]) {
         let mut places = self.lock();
-        places.shared = limits.iter().map(place_of).collect();
+        let shared = limits.iter().map(place_of).collect();
+        let shared_before = std::mem::replace(&mut places.shared, shared);
+        places.forget_unused();
         let before = std::mem::take(&mut places.elsewhere);
         let kept: Vec<_> = places
             .kept
             .iter()
-            .filter(|(place, _)| !before.contains_key(place))
+            .filter(|(place, _)| shared_before.contains(place) && !before.contains_key(place))
             .map(|(_, kept)| kept.clone())
             .collect();
         let kept: HashMap<_, _> = kept
@@ -314,3 +321,6 @@ fn options(limit: &SharedLimit, scheme: concurrency::Scheme) -> Result<Concurren
         _ => Err("only `concurrency` has places".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests;

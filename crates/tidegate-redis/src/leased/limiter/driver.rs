@@ -22,7 +22,7 @@ use crate::leased::wire::{LeaseReply, LeaseRequest};
 /// Longer than this the driver does not rest.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
-/// Keys that wait to say goodbye. Of those beyond that the leases run out.
+/// Keys that wait to say goodbye. Those beyond that are forgotten, and what they had runs out.
 const MOST_LEAVING: usize = 16_384;
 
 /// Keeps the leases of a [`LeasedLimiter`](super::LeasedLimiter) going. Without it running, nothing
@@ -129,9 +129,7 @@ impl LeaseDriver {
                 }
             }
         }
-        if self.lines[Line::Leaving as usize].len() > MOST_LEAVING {
-            self.lines[Line::Leaving as usize].truncate(MOST_LEAVING);
-        }
+        self.forget_beyond(MOST_LEAVING, now);
         while self.is_waited_for() {
             match self.pipeline.turn(now) {
                 Ok(place) => {
@@ -142,6 +140,18 @@ impl LeaseDriver {
                 }
                 Err(Turn::Down(until)) => self.stand_by(now, until),
                 Err(_) => return,
+            }
+        }
+    }
+
+    /// Of those that are to say goodbye the last ones are forgotten without, beyond so many.
+    fn forget_beyond(&mut self, most: usize, now: Timestamp) {
+        let leaving = &mut self.lines[Line::Leaving as usize];
+        for entry in leaving.drain(most.min(leaving.len())..) {
+            entry.leaves_line(Line::Leaving);
+            // Somebody may have asked for it since it came to stand there.
+            if entry.node.is_over(now) && !entry.node.is_asking() {
+                self.shared.table.remove(&entry);
             }
         }
     }

@@ -16,7 +16,6 @@ use tokio::time::{Instant, advance, sleep};
 use super::quota;
 
 const REDIS_START: u64 = 1_790_000_000_000_000;
-const WAY: Duration = Duration::from_micros(200);
 
 /// The time of tokio, which tests let pass.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +35,8 @@ pub(super) struct Modelled {
     start: Instant,
     keys: Mutex<BTreeMap<Vec<u8>, SharedKey>>,
     pub(super) is_away: AtomicBool,
+    /// How long a message takes, microseconds.
+    way: AtomicU64,
     /// Calls that are under way, and the most there ever were.
     now: AtomicU64,
     most: AtomicU64,
@@ -47,6 +48,7 @@ impl Modelled {
             start: Instant::now(),
             keys: Mutex::default(),
             is_away: AtomicBool::new(false),
+            way: AtomicU64::new(200),
             now: AtomicU64::new(0),
             most: AtomicU64::new(0),
         })
@@ -83,10 +85,11 @@ impl Scripts for Modelled {
         Box::pin(async move {
             let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
             self.most.fetch_max(now, Ordering::Relaxed);
-            sleep(WAY).await;
+            let way = Duration::from_micros(self.way.load(Ordering::Relaxed));
+            sleep(way).await;
             self.now.fetch_sub(1, Ordering::Relaxed);
             if self.is_away.load(Ordering::Relaxed) {
-                sleep(budget.saturating_sub(WAY)).await;
+                sleep(budget.saturating_sub(way)).await;
                 return Err(Unavailable::TimedOut(budget));
             }
             let micros = REDIS_START + self.start.elapsed().as_micros() as u64;
@@ -97,7 +100,7 @@ impl Scripts for Modelled {
                     .call(micros, &call)
                     .to_vec()
             };
-            sleep(WAY).await;
+            sleep(way).await;
             Ok(answer)
         })
     }
@@ -187,6 +190,21 @@ async fn a_node_without_redis_mints_its_share_for_a_while_and_comes_back() {
     assert!((9_400..=12_020).contains(&passed), "{passed}");
     let stats = a.stats();
     assert!(stats.failed > 5 && stats.failed < 60, "{stats:?}");
+}
+
+/// More than could wait to say goodbye were kept for good, and never said it from then on.
+#[tokio::test(start_paused = true)]
+async fn keys_that_find_no_room_to_say_goodbye_are_forgotten() {
+    const KEYS: usize = 24_000;
+    let redis = Modelled::new();
+    redis.way.store(5_000, Ordering::Relaxed);
+    let (limiter, _driver) = redis.node(builder());
+    for key in 0..KEYS {
+        let _ = limiter.check(&key.to_string(), 1);
+    }
+    assert_eq!(limiter.stats().keys, KEYS);
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(limiter.stats().keys, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -333,7 +333,6 @@ fn what_holds_while_the_others_cannot_be_reached_is_the_limits_to_say() {
 
 /// Every key of `store: auto` that was not leased was refused while Redis was away, and all of them
 /// on a node that had started without it.
-// shows: C5
 #[test]
 fn a_key_that_is_not_leased_has_a_share_and_one_that_was_has_no_other() {
     for sharing in [

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use tidegate::{
-    Decision, Enforcer, Retry, SharedLimit, SharedStore, Sharing, Timestamp, Unavailable, Verdict,
+    Decision, Enforcer, Retry, SharedLimit, SharedStore, Timestamp, Unavailable, Verdict,
 };
 use tidegate_policy::{Complaint, LimitRule, OnUnavailable, Override, Place, Policy, SharedRule};
 
@@ -153,10 +153,9 @@ impl Shared {
             OnUnavailable::Open => Instead::Decision(self.fixed(at, true)),
             OnUnavailable::Closed => Instead::Decision(self.fixed(at, false)),
             OnUnavailable::LocalShare { then_open } => {
-                // A lease has its share in it: who still asks here has none left.
-                let is_over =
-                    now.since(since) >= SHARE_LASTS || !matches!(self.rule.sharing, Sharing::Exact);
-                if is_over {
+                // A lease has its share in it, and places are shared out, or have no shares.
+                let has_had = why.had_lease || self.limits[at].algorithm.is_gate();
+                if has_had || now.since(since) >= SHARE_LASTS {
                     return Instead::Decision(self.fixed(at, then_open));
                 }
                 match self.share(at) {

@@ -126,10 +126,10 @@ impl SharedStore for RedisStore {
     ) -> SharedFuture<Result<bool, NotReached>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
-            match inner.limiters.of(&limit).map_err(NotReached)? {
+            match inner.limiters.of(&limit).map_err(NotReached::new)? {
                 Kept::Exact(limiter) => {
                     let reset = limiter.reset(Subject::new([&key])).await;
-                    let reset = reset.map_err(|why| NotReached(why.to_string()));
+                    let reset = reset.map_err(|why| NotReached::new(why.to_string()));
                     reset.map(|()| true)
                 }
                 Kept::Leased(limiter) => reset_leased(&limiter, &key).await,
@@ -149,5 +149,5 @@ async fn reset_leased(limiter: &LeasedLimiter, key: &[u8]) -> Result<bool, NotRe
     let reset = limiter.reset(Subject::new([key]).as_str()).await;
     reset
         .map(|()| true)
-        .map_err(|why| NotReached(why.to_string()))
+        .map_err(|why| NotReached::new(why.to_string()))
 }

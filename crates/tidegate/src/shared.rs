@@ -73,11 +73,27 @@ pub struct SharedAsk {
 
 /// The state cannot be reached, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unavailable(pub String);
+pub struct Unavailable {
+    /// Why, for people.
+    pub why: String,
+    /// Whether this node had its part of the limit as a lease of the key, so that no other part is
+    /// due to it.
+    pub had_lease: bool,
+}
+
+impl Unavailable {
+    /// Nobody was reached, and there is no lease that could go on.
+    pub fn new(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            had_lease: false,
+        }
+    }
+}
 
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.why)
     }
 }
 

@@ -9,9 +9,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tidegate::{
-    Algorithm, Asked, Clock, Decision, Enforcer, KeyHasher, ManualClock, Quota, Receipt,
-    SharedAnswers, SharedAsk, SharedFuture, SharedLimit, SharedStore, SharedTaken, Sharing,
-    Timestamp, Unavailable, check_all_with_receipts,
+    Algorithm, Asked, Clock, Decision, Enforcer, KeyHasher, LeaseScheme, ManualClock, Quota,
+    Receipt, SharedAnswers, SharedAsk, SharedFuture, SharedLimit, SharedStore, SharedTaken,
+    Sharing, Timestamp, Unavailable, check_all_with_receipts,
 };
 use tidegate_node::{Admission, Node, Outcome, Pending, PolicyError, Snapshot, Turn};
 use tidegate_policy::{LimitRule, OnUnavailable, RedisSettings, RedisTopology, SharedRule};
@@ -24,6 +24,7 @@ struct Store {
     clock: ManualClock,
     limits: Mutex<HashMap<String, Enforcer>>,
     is_down: AtomicBool,
+    had_lease: AtomicBool,
     asked: AtomicU64,
     given_back: Arc<AtomicU64>,
     nodes: AtomicU64,
@@ -65,6 +66,7 @@ impl Store {
             clock: ManualClock::new(Timestamp::from_secs(1_000)),
             limits: Mutex::default(),
             is_down: AtomicBool::new(false),
+            had_lease: AtomicBool::new(false),
             asked: AtomicU64::new(0),
             given_back: Arc::default(),
             nodes: AtomicU64::new(2),
@@ -85,7 +87,13 @@ impl Store {
     fn decide(&self, asks: &[SharedAsk]) -> SharedAnswers {
         self.asked.fetch_add(1, Ordering::Relaxed);
         if self.is_down.load(Ordering::Relaxed) {
-            let down = || Err(Unavailable("down".to_owned()));
+            let had_lease = self.had_lease.load(Ordering::Relaxed);
+            let down = || {
+                Err(Unavailable {
+                    had_lease,
+                    ..Unavailable::new("down")
+                })
+            };
             return SharedAnswers {
                 decisions: asks.iter().map(|_| down()).collect(),
                 taken: None,
@@ -320,6 +328,27 @@ fn what_holds_while_the_others_cannot_be_reached_is_the_limits_to_say() {
         store.is_down.store(false, Ordering::Relaxed);
         assert_eq!(passed(&node, 20), 10, "{on_unavailable:?}, reached again");
         assert_eq!(node.snapshot().limits()[0].unavailable_since(), None);
+    }
+}
+
+/// Every key of `store: auto` that was not leased was refused while Redis was away, and all of them
+/// on a node that had started without it.
+#[test]
+fn a_key_that_is_not_leased_has_a_share_and_one_that_was_has_no_other() {
+    for sharing in [
+        Sharing::Auto(LeaseScheme::Strict),
+        Sharing::Leased(LeaseScheme::Strict),
+    ] {
+        for (had_lease, passes) in [(false, 5), (true, 0)] {
+            let store = Store::new();
+            let share = OnUnavailable::LocalShare { then_open: false };
+            let mut limit = shared("all", ten(), share);
+            limit.shared.as_mut().unwrap().sharing = sharing;
+            let node = node(&store, vec![limit]);
+            store.had_lease.store(had_lease, Ordering::Relaxed);
+            store.is_down.store(true, Ordering::Relaxed);
+            assert_eq!(passed(&node, 20), passes, "{sharing:?}");
+        }
     }
 }
 

@@ -71,6 +71,8 @@ struct Followed {
     since: Timestamp,
     /// How many nodes lease it, as far as this one was told.
     nodes: u64,
+    /// Redis did not answer the last time that it was asked.
+    is_away: bool,
 }
 
 impl fmt::Debug for AutoLimiter {
@@ -176,6 +178,7 @@ impl AutoLimiter {
             asked: 0,
             since: now,
             nodes: 1,
+            is_away: false,
         });
         followed.asked = followed.asked.saturating_add(permits);
         let passed = now.since(followed.since).as_nanos();
@@ -185,6 +188,10 @@ impl AutoLimiter {
         let demand = u128::from(followed.asked) * 1_000_000_000 / passed.max(1);
         let demand = u64::try_from(demand).unwrap_or(u64::MAX);
         (followed.asked, followed.since) = (0, now);
+        // There is nobody to lease it from.
+        if followed.is_away && followed.auto.mode() == LeaseMode::Exact {
+            return LeaseMode::Exact;
+        }
         followed.auto.note(now, demand, followed.nodes)
     }
 
@@ -197,14 +204,19 @@ impl AutoLimiter {
             returned: 0,
         };
         let call = request.call(&redis_key(key, &inner.name, &inner.family), &inner.terms);
-        let reply = SpendReply::from_answer(&inner.scripts.call(call, BUDGET).await?)?;
+        let answer = inner.scripts.call(call, BUDGET).await;
+        let reply = answer.and_then(|answer| SpendReply::from_answer(&answer));
         {
             let mut keys = inner.keys.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(followed) = keys.followed.get_mut(key) {
-                // This node would be one more.
-                followed.nodes = reply.nodes.saturating_add(1);
+                followed.is_away = reply.is_err();
+                if let Ok(reply) = &reply {
+                    // This node would be one more.
+                    followed.nodes = reply.nodes.saturating_add(1);
+                }
             }
         }
+        let reply = reply?;
         let burst = inner.quota.burst_permits();
         let verdict = if reply.granted >= permits {
             Verdict::Allowed {
@@ -261,6 +273,7 @@ mod tests {
             asked: 0,
             since,
             nodes: 1,
+            is_away: false,
         };
         keys.followed.insert("a".into(), followed(at(0)));
         keys.followed.insert("b".into(), followed(at(500)));
@@ -270,5 +283,34 @@ mod tests {
         assert!(!have_room(2_100));
         assert!(!have_room(3_899));
         assert!(have_room(3_900));
+    }
+
+    #[derive(Debug)]
+    struct Nowhere;
+
+    impl Scripts for Nowhere {
+        fn call(&self, _: crate::ScriptCall, budget: Duration) -> crate::Answer<'_> {
+            Box::pin(async move { Err(Unavailable::TimedOut(budget)) })
+        }
+    }
+
+    /// From then on it had neither a lease nor a share.
+    #[test]
+    fn a_key_is_not_leased_while_redis_does_not_answer() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let clock = tidegate::ManualClock::new(Timestamp::from_secs(1_000));
+        let quota = Quota::per_second(20_000).burst(2_000);
+        let (scheme, time) = (Scheme::Strict, Arc::new(clock.clone()));
+        let made = AutoLimiter::with_clock("api", quota, scheme, Arc::new(Nowhere), time);
+        let (limiter, _driver) = made.unwrap();
+        for _ in 0..20 {
+            clock.advance(Duration::from_millis(30));
+            for _ in 0..20 {
+                assert_eq!(limiter.mode("alice", 1), LeaseMode::Exact);
+                assert!(runtime.block_on(limiter.spend("alice", 1)).is_err());
+            }
+        }
     }
 }

@@ -48,7 +48,7 @@ impl Inner {
                 Ok(Kept::Auto(limiter)) => auto.push((at, limiter)),
                 Ok(Kept::Places(limiter)) => places.push((at, limiter)),
                 Ok(Kept::Exact(limiter)) => exact.push((at, limiter)),
-                Err(why) => answers.say(at, Err(NotReached(why))),
+                Err(why) => answers.say(at, Err(NotReached::new(why))),
             }
         }
         for (at, limiter) in leased {
@@ -72,7 +72,7 @@ impl Inner {
                     taken.places.extend(permit);
                     answers.say(at, Ok(decision));
                 }
-                Err(why) => answers.say(at, Err(NotReached(why.to_string()))),
+                Err(why) => answers.say(at, Err(NotReached::new(why.to_string()))),
             }
         }
         for (at, limiter) in auto {
@@ -133,7 +133,7 @@ impl Inner {
             .map(|(at, limiter)| (limiter, subject(&asks[*at])))
             .collect();
         let checked = self.exact.check_all(&limits, ask).await;
-        let checked = checked.map_err(|error| NotReached(why_of(&error)))?;
+        let checked = checked.map_err(|error| NotReached::new(why_of(&error)))?;
         let said = checked
             .decisions()
             .filter_map(|(place, decision)| Some((same.get(place)?.0, *decision)))
@@ -142,17 +142,17 @@ impl Inner {
     }
 
     pub(super) async fn peek(&self, ask: &SharedAsk) -> Said {
-        match self.limiters.of(&ask.limit).map_err(NotReached)? {
+        match self.limiters.of(&ask.limit).map_err(NotReached::new)? {
             Kept::Exact(limiter) => {
                 let peeked = limiter.peek(subject(ask), ask.ask).await;
-                peeked.map_err(|why| NotReached(why.to_string()))
+                peeked.map_err(|why| NotReached::new(why.to_string()))
             }
             Kept::Leased(limiter) => Ok(limiter.check(subject(ask).as_str(), 0)),
             Kept::Auto(limiter) => match limiter.mode(subject(ask).as_str(), 0) {
                 LeaseMode::Leased => Ok(limiter.leased().check(subject(ask).as_str(), 0)),
                 LeaseMode::Exact => {
                     let peeked = limiter.spend(subject(ask).as_str(), 0).await;
-                    peeked.map_err(|why| NotReached(why.to_string()))
+                    peeked.map_err(|why| NotReached::new(why.to_string()))
                 }
             },
             Kept::Places(limiter) => peek_places(&limiter, ask).await,
@@ -221,7 +221,7 @@ async fn check_auto(limiter: AutoLimiter, ask: &SharedAsk, taken: &mut Taken) ->
         }
         LeaseMode::Exact => {
             let said = limiter.spend(subject.as_str(), permits).await;
-            let decision = said.map_err(|why| NotReached(why.to_string()))?;
+            let decision = said.map_err(|why| NotReached::new(why.to_string()))?;
             if decision.is_allowed() {
                 taken.spent.push((limiter, subject, permits));
             }
@@ -231,7 +231,10 @@ async fn check_auto(limiter: AutoLimiter, ask: &SharedAsk, taken: &mut Taken) ->
 }
 
 fn no_answer() -> NotReached {
-    NotReached("Redis does not answer, and no lease is left".to_owned())
+    NotReached {
+        had_lease: true,
+        ..NotReached::new("Redis does not answer, and no lease is left")
+    }
 }
 
 /// Places can be looked at by taking them only.
@@ -239,7 +242,7 @@ async fn peek_places(limiter: &SharedConcurrency, ask: &SharedAsk) -> Said {
     let taken = limiter
         .try_acquire(subject(ask).as_str().as_bytes(), ask.ask.permits())
         .await;
-    let (decision, permit) = taken.map_err(|why| NotReached(why.to_string()))?;
+    let (decision, permit) = taken.map_err(|why| NotReached::new(why.to_string()))?;
     drop(permit);
     Ok(decision)
 }

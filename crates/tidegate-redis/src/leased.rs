@@ -37,7 +37,7 @@ pub use self::auto_limiter::AutoLimiter;
 pub use self::limiter::{
     LeaseDriver, LeaseKeyStats, LeaseStats, LeasedLimiter, LeasedLimiterBuilder,
 };
-pub use self::node::{Checked, LEASE_BUDGET, LeaseNode, LeaseState};
+pub use self::node::{Checked, LEASE_BUDGET, LeaseNode, LeaseState, Lot};
 pub use self::pipeline::LeasePipeline;
 pub use self::terms::{LeaseError, LeaseTerms, Scheme};
 pub use self::window::LEASE_WINDOW;

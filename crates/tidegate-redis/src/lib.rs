@@ -25,7 +25,7 @@ pub use self::key::{MAX_KEY_BYTES, Subject};
 pub use self::leased::{
     AutoLease, AutoLimiter, Checked, LEASE, LEASE_BUDGET, LEASE_WINDOW, LeaseDriver, LeaseError,
     LeaseKeyStats, LeaseMode, LeaseNode, LeasePipeline, LeaseReply, LeaseRequest, LeaseState,
-    LeaseStats, LeaseTerms, LeasedLimiter, LeasedLimiterBuilder, NodeId, Scheme, SpendReply,
+    LeaseStats, LeaseTerms, LeasedLimiter, LeasedLimiterBuilder, Lot, NodeId, Scheme, SpendReply,
     SpendRequest,
 };
 pub use self::members::MEMBERS;

@@ -17,7 +17,7 @@ pub use self::builder::LeasedLimiterBuilder;
 pub use self::driver::LeaseDriver;
 use self::entry::Entry;
 use self::table::Table;
-use super::node::{Checked, LEASE_BUDGET, LeaseNode, LeaseState};
+use super::node::{Checked, LEASE_BUDGET, LeaseNode, LeaseState, Lot};
 use super::pipeline::LeasePipeline;
 use super::terms::LeaseTerms;
 use super::window;
@@ -240,8 +240,11 @@ impl LeasedLimiter {
         self.checked_async(key, permits).await.decision
     }
 
-    /// The same, with what [`give_back_to`](Self::give_back_to) has to know.
-    pub(crate) async fn checked_async(&self, key: &str, permits: u64) -> Checked {
+    /// The same, with what [`give_back`](Self::give_back) has to know.
+    ///
+    /// # Cancel safety
+    /// As [`check_async`](Self::check_async).
+    pub async fn checked_async(&self, key: &str, permits: u64) -> Checked {
         let shared = &self.shared;
         // One that has just been given back is another soon after that, which is new.
         for _ in 0..3 {
@@ -277,18 +280,12 @@ impl LeasedLimiter {
         self.checked(key, permits)
     }
 
-    /// Puts back permits of an allowed check that were not used. If this node has told Redis
-    /// meanwhile that they are spent they are lost: less is admitted, never more. So are permits of
-    /// windows: of which one they were is not said here.
-    pub fn give_back(&self, key: &str, permits: u64) {
-        self.give_back_to(0, key, permits);
-    }
-
-    /// The same, of the window that the check named.
-    pub(crate) fn give_back_to(&self, window: u64, key: &str, permits: u64) {
+    /// Puts back permits of an allowed check that were not used, of the lot that it named
+    /// ([`checked_async`](Self::checked_async)). If this node has told Redis meanwhile that they are
+    /// spent they are lost: less is admitted, never more.
+    pub fn give_back(&self, key: &str, permits: u64, lot: Lot) {
         if let Some(entry) = self.shared.table.get(key) {
-            let now = self.shared.clock.now();
-            entry.node.give_back_to(window, now, permits);
+            entry.node.give_back(lot, self.shared.clock.now(), permits);
         }
     }
 

@@ -44,6 +44,8 @@ pub struct LeaseNode {
     deadline: AtomicU64,
     /// The window that they are of, by the name that Redis gave it; 0 for none.
     window: AtomicU64,
+    /// Counts the lots of them.
+    lot: AtomicU64,
     /// Whether there was nothing more to be had of it.
     is_used_up: AtomicBool,
     /// With fewer permits than this a refresh is worth it before its time ...
@@ -74,8 +76,16 @@ pub struct Checked {
     pub decision: Decision,
     /// Whether [`LeaseNode::refresh`] should be called now.
     pub is_due: bool,
-    /// What [`LeaseNode::give_back_to`] has to be told.
-    pub window: u64,
+    /// Of what lot the permits are, for [`LeaseNode::give_back`].
+    pub lot: Lot,
+}
+
+/// Which permits of a node are not told to Redis as spent yet: those that a check took can be put
+/// back only until that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lot {
+    node: NodeId,
+    number: u64,
 }
 
 impl LeaseNode {
@@ -87,6 +97,7 @@ impl LeaseNode {
             tokens: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
             window: AtomicU64::new(0),
+            lot: AtomicU64::new(0),
             is_used_up: AtomicBool::new(false),
             low: AtomicU64::new(0),
             early: AtomicU64::new(NEVER),
@@ -110,8 +121,8 @@ impl LeaseNode {
     #[inline]
     pub fn check(&self, now: Timestamp, permits: u64) -> Checked {
         let nanos = now.as_nanos();
-        // Before they are taken: so they are of this window, or of a later one.
-        let window = self.window.load(Ordering::Acquire);
+        // Before they are taken: so they are of this lot, or of a later one.
+        let lot = self.lot();
         if nanos < self.deadline.load(Ordering::Acquire)
             && let Some(rest) = self.take(permits)
         {
@@ -120,14 +131,14 @@ impl LeaseNode {
             return Checked {
                 decision: self.allowed(now, rest),
                 is_due: is_low && !self.is_asking.load(Ordering::Relaxed),
-                window,
+                lot,
             };
         }
         let (decision, is_due) = self.check_without_lease(now, permits);
         Checked {
             decision,
             is_due,
-            window,
+            lot,
         }
     }
 
@@ -166,20 +177,13 @@ impl LeaseNode {
         nanos >= self.next.load(Ordering::Relaxed).min(hurry)
     }
 
-    /// Puts back permits that an allowed check took of a bucket and nobody used. Whether they can
-    /// be used again is not sure: Redis may count them as spent already, and then they go at the
-    /// next refresh. Those of a window go: [`give_back_to`](Self::give_back_to) has to know which.
-    pub fn give_back(&self, now: Timestamp, permits: u64) {
-        self.give_back_to(0, now, permits);
-    }
-
-    /// The same of a window, where the check said of which one ([`Checked::window`]): what was
-    /// taken of one that is over is of no use in the next.
-    pub fn give_back_to(&self, window: u64, now: Timestamp, permits: u64) {
-        // Held, so that no other window begins meanwhile.
+    /// Puts back permits that an allowed check took and nobody used. Where Redis counts them as
+    /// spent already they are lost: less is admitted, never more.
+    pub fn give_back(&self, lot: Lot, now: Timestamp, permits: u64) {
+        // Held, so that no other lot begins meanwhile.
         let _books = self.lock();
         let is_over = now.as_nanos() >= self.deadline.load(Ordering::Acquire);
-        if is_over || window != self.window.load(Ordering::Acquire) {
+        if is_over || lot != self.lot() {
             return;
         }
         let most = self.terms.most_lent();
@@ -187,6 +191,20 @@ impl LeaseNode {
         let _ = self
             .tokens
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, add);
+    }
+
+    #[inline]
+    fn lot(&self) -> Lot {
+        Lot {
+            node: self.id,
+            number: self.lot.load(Ordering::Acquire),
+        }
+    }
+
+    /// What was taken until here is spent. After what is not there any more has been taken away,
+    /// and before anything else comes: under the lock.
+    fn begin_lot(&self) {
+        self.lot.fetch_add(1, Ordering::Release);
     }
 
     /// When [`refresh`](Self::refresh) should be called if no check asks for it before.
@@ -246,6 +264,10 @@ impl LeaseNode {
         };
         let spare = if plan == Plan::Refresh { target / 2 } else { 0 };
         let (held, returned) = self.give_up_beyond(target + spare);
+        // A window's node tells what it has had, be it spent or not.
+        if !is_live || self.terms.window_micros.is_none() {
+            self.begin_lot();
+        }
         books.spent_until(held + returned);
         books.given = held;
         books.taken = books.taken.saturating_sub(returned);
@@ -290,6 +312,9 @@ impl LeaseNode {
         books.spent_until(before);
         books.given = before.saturating_sub(gone) + reply.granted;
         books.arrive(&self.terms, &flight, reply, now, gone);
+        if gone > 0 {
+            self.begin_lot();
+        }
         self.window.store(reply.window, Ordering::Release);
         self.tokens.fetch_add(reply.granted, Ordering::AcqRel);
         let sent = flight.sent.as_nanos();

@@ -317,24 +317,24 @@ impl fmt::Display for LeaseError {
             Self::Quota(_) => f.write_str("not a quota that can be leased"),
             Self::BurstTooSmall { burst, nodes } => write!(
                 f,
-                "a burst of {burst}, or so many permits of a window, is too small to be leased to \
-                 {nodes} nodes: it takes {BURST_PER_NODE} permits each; use mode `exact`, or a \
+                "a burst of {burst}, or so many permits of a window, is too small to be leased: \
+                 that takes {BURST_PER_NODE} for each node ({nodes}); use `store: exact`, or a \
                  larger burst"
             ),
             Self::RefillsTooFast => f.write_str(
-                "the burst refills in less than 20 ms, which is too fast for leases: use mode \
-                 `exact`, or a larger burst",
+                "the burst refills in less than 20 ms, which is too fast for leases: use \
+                 `store: exact`, or a larger burst",
             ),
             Self::Initial => f.write_str(
-                "a leased bucket begins full, with no other number of initial permits: use mode \
-                 `exact`",
+                "a leased bucket begins full, with no other number of initial permits: use \
+                 `store: exact`",
             ),
             Self::Numbers => f.write_str(
                 "rate and burst together are too fine for exact arithmetic in Redis: use a \
                  shorter period or a smaller burst",
             ),
             Self::WindowTooShort => f.write_str(
-                "a window of less than 50 ms is too short for leases: use mode `exact`, or a \
+                "a window of less than 50 ms is too short for leases: use `store: exact`, or a \
                  longer one",
             ),
             Self::WindowTooFine => {

@@ -14,7 +14,7 @@ use super::taken::Taken;
 use crate::concurrency::SharedConcurrency;
 use crate::exact::{CheckFailed, ExactLimiter, ExactReceipt};
 use crate::key::Subject;
-use crate::leased::{AutoLimiter, LeaseMode, LeaseState, LeasedLimiter};
+use crate::leased::{AutoLimiter, LeaseMode, LeaseState, LeasedLimiter, Lot};
 
 /// What one limit said.
 type Said = Result<Decision, NotReached>;
@@ -169,22 +169,20 @@ pub(super) struct Leased {
     pub(super) limiter: LeasedLimiter,
     pub(super) subject: Subject,
     pub(super) permits: u64,
-    /// The window that they are of, where it is one.
-    pub(super) window: u64,
+    pub(super) lot: Lot,
 }
 
 impl Leased {
     pub(super) fn give_back(self) {
         let subject = self.subject.as_str();
-        self.limiter
-            .give_back_to(self.window, subject, self.permits);
+        self.limiter.give_back(subject, self.permits, self.lot);
     }
 }
 
 async fn check_leased(limiter: LeasedLimiter, ask: &SharedAsk) -> (Said, Option<Leased>) {
     let (subject, permits) = (subject(ask), ask.ask.permits());
     let checked = limiter.checked_async(subject.as_str(), permits).await;
-    let (decision, window) = (checked.decision, checked.window);
+    let (decision, lot) = (checked.decision, checked.lot);
     let state = limiter.key_stats(subject.as_str()).map(|stats| stats.state);
     let is_on_its_own = state == Some(LeaseState::Minting);
     if decision.is_allowed() {
@@ -192,7 +190,7 @@ async fn check_leased(limiter: LeasedLimiter, ask: &SharedAsk) -> (Said, Option<
             limiter,
             subject,
             permits,
-            window,
+            lot,
         };
         if is_on_its_own && !ask.limit.on_its_own {
             lease.give_back();

@@ -102,8 +102,8 @@ fn permits_of_one_window_are_gone_when_an_answer_tells_of_the_next() {
     let request = cluster.after(24).ask();
     assert_eq!((request.held, request.window, request.taken), (120, 7, 600));
     // One comes back while the call is on its way: more than it said it had.
-    let window = cluster.node.check(cluster.now, 1).window;
-    cluster.node.give_back_to(window, cluster.now, 2);
+    let lot = cluster.node.check(cluster.now, 1).lot;
+    cluster.node.give_back(lot, cluster.now, 2);
     let next = LeaseReply {
         window: 8,
         ..granted(30)
@@ -162,25 +162,32 @@ fn what_a_node_gives_back_of_a_window_it_has_not_had() {
 fn permits_are_given_back_to_the_window_that_they_are_of() {
     let mut cluster = Cluster::wanted();
     cluster.refresh(granted(10));
-    let checked = cluster.node.check(cluster.now, 3);
-    assert_eq!(checked.window, 7);
+    let first = cluster.node.check(cluster.now, 3).lot;
     assert_eq!(cluster.pass(20), 7);
-    // Which one is not said: then it is none.
-    cluster.node.give_back(cluster.now, 3);
-    assert_eq!(cluster.pass(20), 0);
-    cluster.node.give_back_to(7, cluster.now, 3);
+    cluster.node.give_back(first, cluster.now, 3);
     assert_eq!(cluster.pass(20), 3);
+    // Also after a call: what a node has had of a window it tells as one number, spent or not.
+    let request = cluster.after(24).ask();
+    let same = LeaseReply {
+        taken: request.taken + 5,
+        kept: request.held,
+        ..granted(5)
+    };
+    cluster.answer(&request, same);
+    cluster.node.give_back(first, cluster.now, 3);
+    assert_eq!(cluster.pass(20), 8);
     let request = cluster.after(24).ask();
     let next = LeaseReply {
         window: 8,
         ..granted(5)
     };
     cluster.answer(&request, next);
-    cluster.node.give_back_to(7, cluster.now, 3);
-    assert_eq!(cluster.pass(20), 5);
+    cluster.node.give_back(first, cluster.now, 3);
+    let second = cluster.node.check(cluster.now, 3).lot;
+    assert_eq!(cluster.pass(20), 2);
     // Nor to one that is over.
     cluster.after(300);
-    cluster.node.give_back_to(8, cluster.now, 3);
+    cluster.node.give_back(second, cluster.now, 3);
     assert_eq!(cluster.pass(20), 0);
 }
 

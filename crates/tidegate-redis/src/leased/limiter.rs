@@ -281,8 +281,8 @@ impl LeasedLimiter {
     }
 
     /// Puts back permits of an allowed check that were not used, of the lot that it named
-    /// ([`checked_async`](Self::checked_async)). If this node has told Redis meanwhile that they are
-    /// spent they are lost: less is admitted, never more.
+    /// ([`checked_async`](Self::checked_async)). If this node has told Redis meanwhile that they
+    /// are spent they are lost: less is admitted, never more.
     pub fn give_back(&self, key: &str, permits: u64, lot: Lot) {
         if let Some(entry) = self.shared.table.get(key) {
             entry.node.give_back(lot, self.shared.clock.now(), permits);

@@ -8,6 +8,7 @@
 //! counted from when the call was sent, so that it comes before the end that Redis noted.
 
 mod books;
+mod lot;
 mod mint;
 mod pace;
 mod state;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use tidegate::{Decision, Retry, Timestamp};
 
 use self::books::{Books, Flight, Mode, Plan};
+pub use self::lot::Lot;
 pub use self::state::LeaseState;
 use super::terms::LeaseTerms;
 use super::wire::{LeaseReply, LeaseRequest, NodeId};
@@ -78,14 +80,6 @@ pub struct Checked {
     pub is_due: bool,
     /// Of what lot the permits are, for [`LeaseNode::give_back`].
     pub lot: Lot,
-}
-
-/// Which permits of a node are not told to Redis as spent yet: those that a check took can be put
-/// back only until that is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lot {
-    node: NodeId,
-    number: u64,
 }
 
 impl LeaseNode {
@@ -175,36 +169,6 @@ impl LeaseNode {
     fn is_due(&self, nanos: u64) -> bool {
         let hurry = self.hurry.load(Ordering::Relaxed);
         nanos >= self.next.load(Ordering::Relaxed).min(hurry)
-    }
-
-    /// Puts back permits that an allowed check took and nobody used. Where Redis counts them as
-    /// spent already they are lost: less is admitted, never more.
-    pub fn give_back(&self, lot: Lot, now: Timestamp, permits: u64) {
-        // Held, so that no other lot begins meanwhile.
-        let _books = self.lock();
-        let is_over = now.as_nanos() >= self.deadline.load(Ordering::Acquire);
-        if is_over || lot != self.lot() {
-            return;
-        }
-        let most = self.terms.most_lent();
-        let add = |tokens: u64| Some(tokens.saturating_add(permits).min(most.max(tokens)));
-        let _ = self
-            .tokens
-            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, add);
-    }
-
-    #[inline]
-    fn lot(&self) -> Lot {
-        Lot {
-            node: self.id,
-            number: self.lot.load(Ordering::Acquire),
-        }
-    }
-
-    /// What was taken until here is spent. After what is not there any more has been taken away,
-    /// and before anything else comes: under the lock.
-    fn begin_lot(&self) {
-        self.lot.fetch_add(1, Ordering::Release);
     }
 
     /// When [`refresh`](Self::refresh) should be called if no check asks for it before.

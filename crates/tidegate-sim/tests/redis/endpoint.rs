@@ -26,7 +26,7 @@ pub(crate) const BUDGET: Duration = Duration::from_secs(5);
 const SHORT: Duration = Duration::from_millis(25);
 
 /// How long to wait for something that must come.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 pub(crate) fn call(script: &'static Script, key: &str, argument: i64) -> ScriptCall {
     ScriptCall {

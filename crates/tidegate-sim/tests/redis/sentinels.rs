@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::server::{RedisServer, free_address, redis_cli};
 
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
 pub(crate) struct Sentinels {

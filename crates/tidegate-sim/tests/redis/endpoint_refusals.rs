@@ -79,28 +79,26 @@ async fn a_server_that_has_never_been_up_is_down_once() {
     assert!(events[0].contains("WRONGPASS"), "{events:#?}");
 }
 
-#[tokio::test]
-async fn a_replica_is_not_asked_again() {
-    let server = RedisServer::start();
-    let endpoint = endpoint_of(&server).await;
+/// A server that becomes a replica of nobody is asked once, and again when it is none any more.
+async fn is_asked_once(server: &RedisServer, refusal: &str) {
+    let endpoint = endpoint_of(server).await;
     let nobody = free_address().port().to_string();
     server.command(&["REPLICAOF", "127.0.0.1", &nobody]);
-    assert!(refused(&endpoint).await.contains("READONLY"));
+    assert!(refused(&endpoint).await.contains(refusal));
     assert_eq!(endpoint.health().counts.refused, 1, "one is enough");
     server.command(&["REPLICAOF", "NO", "ONE"]);
     answered(&endpoint).await;
 }
 
 #[tokio::test]
+async fn a_replica_is_not_asked_again() {
+    is_asked_once(&RedisServer::start(), "READONLY").await;
+}
+
+#[tokio::test]
 async fn a_replica_without_its_primary_is_not_asked_again() {
     let server = RedisServer::start_with(&["--replica-serve-stale-data", "no"]);
-    let endpoint = endpoint_of(&server).await;
-    let nobody = free_address().port().to_string();
-    server.command(&["REPLICAOF", "127.0.0.1", &nobody]);
-    assert!(refused(&endpoint).await.contains("MASTERDOWN"));
-    assert_eq!(endpoint.health().counts.refused, 1, "one is enough");
-    server.command(&["REPLICAOF", "NO", "ONE"]);
-    answered(&endpoint).await;
+    is_asked_once(&server, "MASTERDOWN").await;
 }
 
 #[tokio::test]

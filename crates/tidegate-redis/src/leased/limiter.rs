@@ -263,9 +263,11 @@ impl LeasedLimiter {
                 let is_provided = node.is_provided(now);
                 let had_more = node.has_more_to_come(now);
                 let checked = shared.check(&entry, now, permits);
+                if checked.decision.is_allowed() || shared.is_silent() {
+                    return checked;
+                }
                 let is_first = !is_provided && (is_asking || checked.is_due);
-                let is_to_come = is_first || had_more || node.has_more_to_come(now);
-                if checked.decision.is_allowed() || !is_to_come || shared.is_silent() {
+                if !(is_first || had_more || node.has_more_to_come(now)) {
                     return checked;
                 }
                 if tokio::time::timeout(LEASE_BUDGET, answered).await.is_err() {

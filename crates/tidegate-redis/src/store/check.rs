@@ -183,27 +183,27 @@ async fn check_leased(limiter: LeasedLimiter, ask: &SharedAsk) -> (Said, Option<
     let (subject, permits) = (subject(ask), ask.ask.permits());
     let checked = limiter.checked_async(subject.as_str(), permits).await;
     let (decision, lot) = (checked.decision, checked.lot);
-    let state = limiter.key_stats(subject.as_str()).map(|stats| stats.state);
-    let is_on_its_own = state == Some(LeaseState::Minting);
+    let state = || limiter.key_stats(subject.as_str()).map(|stats| stats.state);
     if decision.is_allowed() {
+        // Most limits may go on by themselves: then nothing more has to be known.
+        let is_answer = ask.limit.on_its_own || state() != Some(LeaseState::Minting);
         let lease = Leased {
             limiter,
             subject,
             permits,
             lot,
         };
-        if is_on_its_own && !ask.limit.on_its_own {
-            lease.give_back();
-            return (Err(no_answer()), None);
+        if is_answer {
+            return (Ok(decision), Some(lease));
         }
-        return (Ok(decision), Some(lease));
+        lease.give_back();
+        return (Err(no_answer()), None);
     }
     // Without a lease, what it says is no answer.
-    let is_away = state == Some(LeaseState::Closed) || (is_on_its_own && !ask.limit.on_its_own);
-    let said = if is_away {
-        Err(no_answer())
-    } else {
-        Ok(decision)
+    let said = match state() {
+        Some(LeaseState::Closed) => Err(no_answer()),
+        Some(LeaseState::Minting) if !ask.limit.on_its_own => Err(no_answer()),
+        _ => Ok(decision),
     };
     (said, None)
 }

@@ -46,7 +46,9 @@ impl LeaseNode {
         // Never, where the last one did not bring all.
         let hurry = self.hurry.load(Ordering::Relaxed);
         let is_plentiful = self.is_asking() && hurry != NEVER || now.as_nanos() >= hurry;
-        self.is_new() || is_plentiful || self.has_more_of_windows(now)
+        // There is no deadline before the first answer, nor after a goodbye.
+        let is_first = self.deadline.load(Ordering::Acquire) == 0;
+        is_first || is_plentiful || self.has_more_of_windows(now)
     }
 
     fn has_more_of_windows(&self, now: Timestamp) -> bool {

@@ -68,7 +68,6 @@ mod listener;
 mod phrases;
 mod settings;
 mod socket;
-mod timer;
 mod upstream;
 mod vet;
 mod view;
@@ -76,5 +75,5 @@ mod watch;
 
 pub use counters::{Counters, CountersSnapshot};
 pub use gateway::{Bound, Gateway};
-pub use timer::TokioTimer;
+pub use tidegate::TokioTimer;
 pub use view::RequestView;

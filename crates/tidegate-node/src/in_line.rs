@@ -6,9 +6,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use tidegate::{Ask, Decision, Enforce, Enforcer, KeyHash, Receipt, StoreId, Timestamp, Waiting};
-
-use crate::timer::Timer;
+use tidegate::{
+    Ask, Decision, Enforce, Enforcer, KeyHash, Receipt, StoreId, Timer, Timestamp, Waiting,
+};
 
 /// What to do about a request that has not been decided on: wait in this line, and ask again.
 ///

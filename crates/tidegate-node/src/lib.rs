@@ -32,7 +32,6 @@ mod reach;
 mod shared_call;
 mod shared_limit;
 mod snapshot;
-mod timer;
 mod watch;
 
 pub use self::{
@@ -47,6 +46,6 @@ pub use self::{
     shared_call::{Pending, SharedTurn},
     shared_limit::shared_complaints,
     snapshot::Snapshot,
-    timer::Timer,
     watch::{PolicyWatch, WatchError},
 };
+pub use tidegate::Timer;

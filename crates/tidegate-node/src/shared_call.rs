@@ -4,11 +4,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tidegate::{Decision, SharedAnswers, SharedAsk, SharedStore, Timestamp};
+use tidegate::{Decision, SharedAnswers, SharedAsk, SharedStore, Timer, Timestamp};
 
 use crate::decide::Turn;
 use crate::in_line::InLine;
-use crate::timer::Timer;
 
 /// What to do about a request that has not been decided on: wait, and ask again.
 ///

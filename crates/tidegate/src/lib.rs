@@ -73,7 +73,7 @@
 //! | feature | default | what for |
 //! |---|---|---|
 //! | `std` | yes | stores, guards, clocks, limiters with blocking acquire, waiting in line as a future |
-//! | `tokio` | no | `acquire_async` of rates, `acquire_async_within` of all: they need a timer; `TokioClock` |
+//! | `tokio` | no | `acquire_async` of rates, `acquire_async_within` of all: they need a timer; `TokioClock`, `TokioTimer` |
 //!
 //! Without `std` the pure state machines remain; they need only `alloc`.
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -130,6 +130,8 @@ mod shared;
 pub mod store;
 #[cfg(feature = "std")]
 mod sync;
+#[cfg(feature = "std")]
+mod timer;
 
 #[cfg(feature = "std")]
 pub use self::{
@@ -151,7 +153,8 @@ pub use self::{
         LeaseScheme, SharedAnswers, SharedAsk, SharedFuture, SharedLimit, SharedStore, SharedTaken,
         Sharing, Unavailable,
     },
+    timer::Timer,
 };
 
 #[cfg(feature = "tokio")]
-pub use clock::TokioClock;
+pub use self::{clock::TokioClock, timer::TokioTimer};

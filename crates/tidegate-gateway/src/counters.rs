@@ -24,6 +24,8 @@ pub struct CountersSnapshot {
     pub responses: [u64; 5],
     /// Requests refused by a limit; they are among `responses` too.
     pub refused: u64,
+    /// Requests that may not come in; they are among `responses` too.
+    pub denied: u64,
     /// Requests sent to an upstream server.
     pub upstream_requests: u64,
     /// Connections opened to upstream servers.
@@ -72,6 +74,7 @@ core_counters!(
     connections_timed_out,
     accept_errors,
     refused,
+    denied,
     upstream_requests,
     upstream_connections,
     upstream_connect_errors,

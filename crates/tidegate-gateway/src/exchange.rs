@@ -11,12 +11,14 @@ use hyper::body::Incoming;
 use tidegate::Timestamp;
 use tidegate_http::Problem;
 use tidegate_node::{Call, Hold, Pending, Turn};
+use tidegate_policy::Denial;
 
 use crate::answer::{self, LimitFields};
 use crate::body::{RequestBody, ResponseBody};
 use crate::client::Client;
 use crate::echo;
 use crate::forward::{self, Origin};
+use crate::refusal::{Outcome, Refusal, Refusals};
 use crate::settings::Settings;
 use crate::upstream::{Failure, Lease, Servers, Upstream};
 use crate::vet::{vet, vet_response};
@@ -84,16 +86,44 @@ async fn admit(client: &Client, request: &Request<Incoming>) -> Result<Passage, 
     loop {
         match decide(client, request, came, turn) {
             Decided::Goes(passage) => return Ok(passage),
-            Decided::Refused(refusal) => return Err(refusal),
+            Decided::Answered(answer) => return Err(answer),
+            Decided::Refused(refused) => return refuse(client, *refused).await,
             Decided::Waits(pending) => turn = pending.wait(&*client.core.timer).await,
         }
     }
 }
 
+/// Keeps a refused request waiting, where its limit wants that, and says what becomes of it then.
+async fn refuse(client: &Client, refused: RefusedRequest) -> Result<Passage, answer::Local> {
+    let RefusedRequest { refusal, settings } = refused;
+    if let Some(wait) = refusal.wait {
+        client.core.timer.sleep_until(wait.until).await;
+    }
+    match refusal.outcome {
+        Outcome::Answered(answer) => Err(answer),
+        Outcome::Degraded(upstream, fields) => Ok(Passage {
+            upstream: Rc::clone(&settings.upstreams[upstream]),
+            trusted: settings.trusted.contains(client.peer),
+            settings,
+            fields,
+            hold: Hold::default(),
+            wait_until: None,
+        }),
+    }
+}
+
+/// A request that its limits refuse.
+struct RefusedRequest {
+    refusal: Refusal,
+    settings: Rc<Settings>,
+}
+
 /// What became of a request this time.
 enum Decided {
     Goes(Passage),
-    Refused(answer::Local),
+    /// Without being looked at by limits.
+    Answered(answer::Local),
+    Refused(Box<RefusedRequest>),
     Waits(Pending),
 }
 
@@ -104,16 +134,23 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     let settings = core.settings_of(&snapshot);
     if let Err(fault) = vet(request, settings.max_headers) {
         let problem = Problem::of(fault.status);
-        return Decided::Refused(answer::problem(&problem.detail(fault.detail)));
+        return Decided::Answered(answer::problem(&problem.detail(fault.detail)));
     }
     let client_ip = settings.trusted.client(client.peer, request.headers());
     let view = RequestView::of(request, Some(client_ip));
-    let Some(route) = snapshot.policy().route(&view) else {
+    let policy = snapshot.policy();
+    let access = policy.gateway.as_ref().map(|gateway| &gateway.access);
+    if let Some(denial) = access.and_then(|access| access.denial(&view, "")) {
+        return deny(client, denial);
+    }
+    let Some(route) = policy.route(&view) else {
         let problem = Problem::of(StatusCode::NOT_FOUND);
-        return Decided::Refused(answer::problem(
-            &problem.detail("no route matches this request"),
-        ));
+        let problem = problem.detail("no route matches this request");
+        return Decided::Answered(answer::problem(&problem));
     };
+    if let Some(denial) = route.access.denial(&view, &route.id) {
+        return deny(client, denial);
+    }
     let now = match turn {
         Turn::First => came,
         Turn::With(_) | Turn::Last | Turn::Shared(_) => core.node.clock().now(),
@@ -131,11 +168,12 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
         Ok(admission) => admission,
         Err(pending) => return Decided::Waits(pending),
     };
-    let fields = LimitFields::of(&admission, &settings);
     if !admission.is_allowed() {
         core.counters.refused.add(1);
-        return Decided::Refused(answer::refusal(&admission, fields, &settings));
+        let refusal = Refusals::of(request, &admission, &settings, core.node.clock());
+        return Decided::Refused(Box::new(RefusedRequest { refusal, settings }));
     }
+    let fields = LimitFields::of(&admission, &settings);
     let delay = admission.delay();
     Decided::Goes(Passage {
         upstream: Rc::clone(&settings.upstreams[route.upstream]),
@@ -145,6 +183,17 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
         hold: admission.into_hold(),
         wait_until: (!delay.is_zero()).then(|| now.after(delay)),
     })
+}
+
+/// Answers a request that may not come in.
+fn deny(client: &Client, denial: Denial<'_>) -> Decided {
+    client.core.counters.denied.add(1);
+    let detail = match denial {
+        Denial::Denied(part) => format!("its `{part}` may not come in"),
+        Denial::NotAllowed => "only some may come in, and this is none of them".to_owned(),
+    };
+    let problem = Problem::of(StatusCode::FORBIDDEN).detail(detail);
+    Decided::Answered(answer::problem(&problem))
 }
 
 /// Sends `request`, which is there, to one of `servers`, and brings its answer, or says why

@@ -34,8 +34,9 @@
 //!
 //! A request is decided before its body is read. It holds its places under concurrency limits
 //! until its response has been handed over to the client's socket, or the client has gone.
-//! A refusal is 429 with a problem body, and leaves the connection open; a delay that a limit
-//! imposes is waited out first, and given back if the client goes away meanwhile.
+//! A refusal is 429 with a problem body, or what the limit's `on_limit` says, and leaves the
+//! connection open; a delay that a limit imposes is waited out first, and given back if the client
+//! goes away meanwhile.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -66,6 +67,7 @@ mod forward;
 mod gateway;
 mod listener;
 mod phrases;
+mod refusal;
 mod settings;
 mod socket;
 mod upstream;

@@ -7,6 +7,7 @@ use tidegate_http::TrustedProxies;
 use tidegate_policy::{Gateway, Policy};
 
 use crate::phrases::Phrases;
+use crate::refusal::Refusals;
 use crate::upstream::{Server, Upstream};
 
 /// What requests and connections look up; rebuilt when the policy has been reloaded.
@@ -20,6 +21,7 @@ pub(crate) struct Settings {
     pub(crate) upstreams: Box<[Rc<Upstream>]>,
     pub(crate) rate_limit_headers: bool,
     pub(crate) phrases: Phrases,
+    pub(crate) refusals: Refusals,
     pub(crate) x_rate_limit_headers: bool,
     pub(crate) timeouts: Timeouts,
     pub(crate) max_headers: usize,
@@ -54,6 +56,7 @@ impl Settings {
                 .collect(),
             rate_limit_headers: gateway.rate_limit_headers,
             phrases: Phrases::default(),
+            refusals: Refusals::new(policy),
             x_rate_limit_headers: gateway.x_rate_limit_headers,
             timeouts: Timeouts::of(gateway),
             max_headers: gateway.max_headers,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+use crate::access::Access;
 use crate::router::Routes;
 
 /// The reverse proxy's part of a policy. [`Default`] is what a policy file gets that says
@@ -17,6 +18,8 @@ pub struct Gateway {
     pub trusted_proxies: Vec<IpNet>,
     /// How many leading bits of an IPv6 address are "the client".
     pub ipv6_prefix: u8,
+    /// Who may come in.
+    pub access: Access,
     /// Routes; the first that matches wins.
     pub routes: Routes,
     /// Whether answers carry `RateLimit` and `RateLimit-Policy`.
@@ -52,6 +55,7 @@ impl Default for Gateway {
             listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))],
             trusted_proxies: Vec::new(),
             ipv6_prefix: Self::DEFAULT_IPV6_PREFIX,
+            access: Access::default(),
             routes: Routes::default(),
             rate_limit_headers: true,
             x_rate_limit_headers: false,

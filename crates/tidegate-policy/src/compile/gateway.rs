@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::names::Names;
 use super::scalars::{duration, listen, number, size, timeout};
-use super::{check_count, hidden, routes};
+use super::{access, check_count, hidden, routes};
 use crate::admin::Admin;
 use crate::file::{AdminFile, GatewayFile, PolicyFile};
 use crate::gateway::Gateway;
@@ -51,6 +51,7 @@ pub(super) fn compile(
         listen: addresses(file, report).unwrap_or(default.listen),
         trusted_proxies: trusted_proxies(file, report),
         ipv6_prefix,
+        access: access::compile(&file.access, report),
         routes: routes.into_iter().flatten().collect(),
         rate_limit_headers: *file
             .rate_limit_headers

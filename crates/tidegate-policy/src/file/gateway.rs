@@ -19,6 +19,8 @@ pub(crate) struct GatewayFile {
     pub(crate) trusted_proxies: Field<OneOrMany<String>>,
     /// How many leading bits of an IPv6 address are "the client". Default: 64.
     pub(crate) ipv6_prefix: Field<u64>,
+    /// Who may come in. Default: everybody.
+    pub(crate) access: Field<AccessFile>,
     /// Routes; the first that matches wins.
     pub(crate) routes: Field<Vec<Field<RouteFile>>>,
     /// Whether answers carry `RateLimit` and `RateLimit-Policy`. Default: true.
@@ -61,6 +63,24 @@ pub(crate) struct RouteFile {
     pub(crate) upstream: Field<String>,
     /// What they are held to: names of limits.
     pub(crate) limits: Field<OneOrMany<String>>,
+    /// Who may take it, of those who may come in. Default: everybody.
+    pub(crate) access: Field<AccessFile>,
+}
+
+/// Who may come in: parts of requests, as in keys, and values that they may or may not have.
+/// Addresses may be networks.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    rename = "access",
+    expecting = "lists such as { deny: { client_ip: [192.0.2.0/24] } }"
+)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Access", extend("minProperties" = 1))]
+pub(crate) struct AccessFile {
+    /// Only requests of which one part has one of these values.
+    pub(crate) allow: Field<Map<OneOrMany<Scalar>>>,
+    /// No request of which one part has one of these values.
+    pub(crate) deny: Field<Map<OneOrMany<Scalar>>>,
 }
 
 /// Which requests take a route: those of which everything here holds.

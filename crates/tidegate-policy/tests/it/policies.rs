@@ -191,7 +191,7 @@ fn every_algorithm() {
     assert_eq!(of("sentinel-slow"), sentinel(5, 4));
     let waits = |name: &str| {
         let rule = policy.limits.iter().find(|rule| rule.limit.name() == name);
-        rule.unwrap().queue.unwrap().max_wait
+        rule.unwrap().queue.as_ref().unwrap().max_wait
     };
     assert_eq!(waits("sentinel"), Duration::from_millis(500));
     assert_eq!(waits("sentinel-slow"), 2 * second);

@@ -52,6 +52,9 @@ fn holds(
                 .count()
                 == 1
         }
+        "minProperties" => value
+            .as_object()
+            .is_none_or(|entries| entries.len() as u64 >= rule.as_u64().unwrap()),
         "items" => items(value).iter().all(|item| is_valid(root, rule, item)),
         "required" => items(rule)
             .iter()

@@ -31,7 +31,7 @@ const GAUGES: [Metric; 2] = [
     ),
 ];
 
-const COUNTERS: [Metric; 11] = [
+const COUNTERS: [Metric; 12] = [
     ("tidegate_connections_accepted", "Client connections", |c| {
         c.connections_accepted
     }),
@@ -47,6 +47,9 @@ const COUNTERS: [Metric; 11] = [
     ),
     ("tidegate_refused", "Requests refused by a limit", |c| {
         c.refused
+    }),
+    ("tidegate_denied", "Requests that may not come in", |c| {
+        c.denied
     }),
     (
         "tidegate_upstream_requests",

@@ -38,6 +38,8 @@
 //! connection open; a delay that a limit imposes is waited out first, and given back if the client
 //! goes away meanwhile.
 //!
+//! [`PolicyLimits`] has the limits of a policy around a service of your own, as a tower layer.
+//!
 //! ```no_run
 //! use std::sync::Arc;
 //! use tidegate::SystemClock;
@@ -67,6 +69,7 @@ mod forward;
 mod gateway;
 mod listener;
 mod phrases;
+mod policy_limits;
 mod refusal;
 mod settings;
 mod socket;
@@ -77,5 +80,6 @@ mod watch;
 
 pub use counters::{Counters, CountersSnapshot};
 pub use gateway::{Bound, Gateway};
+pub use policy_limits::PolicyLimits;
 pub use tidegate::TokioTimer;
 pub use view::RequestView;

@@ -73,12 +73,13 @@ impl LimitFields {
         let Some(told) = admission.told() else {
             return Self::default();
         };
-        let rate_limit = settings.rate_limit_headers.then(|| {
+        let rate_limit = settings.headers.rate_limit.then(|| {
             let rate_limit = headers::rate_limit(told.limit.name(), &told.decision);
             (rate_limit, settings.phrases.policy(admission.applied()))
         });
         let x_rate_limit = settings
-            .x_rate_limit_headers
+            .headers
+            .x_rate_limit
             .then(|| Box::new(headers::x_rate_limit(&told.decision)));
         Self {
             rate_limit,

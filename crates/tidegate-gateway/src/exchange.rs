@@ -12,6 +12,7 @@ use tidegate::Timestamp;
 use tidegate_http::Problem;
 use tidegate_node::{Call, Hold, Pending, Turn};
 
+use crate::access_log::Record;
 use crate::answer::{self, LimitFields};
 use crate::body::{RequestBody, ResponseBody};
 use crate::client::Client;
@@ -44,7 +45,7 @@ pub(crate) async fn answer(
     client
         .awaits_100
         .set(request.headers().contains_key(EXPECT));
-    let response = match admit(client, &request).await {
+    let mut response = match admit(client, &request).await {
         Err(refusal) => answer::instead_of(Some(request.into_body()), client, refusal),
         Ok(mut passage) => {
             if let Some(at) = passage.wait_until {
@@ -74,6 +75,8 @@ pub(crate) async fn answer(
         }
     };
     client.core.counters.response(response.status());
+    client.log.note(|record| record.answers(response.status()));
+    response.body_mut().ends_request();
     Ok(response)
 }
 
@@ -102,13 +105,17 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     let core = &client.core;
     let snapshot = core.node.snapshot();
     let settings = core.settings_of(&snapshot);
+    client.log.begin(request, &settings, client.watch.now());
     if let Err(fault) = vet(request, settings.max_headers) {
         let problem = Problem::of(fault.status);
         return Decided::Refused(answer::problem(&problem.detail(fault.detail)));
     }
     let client_ip = settings.trusted.client(client.peer, request.headers());
     let view = RequestView::of(request, Some(client_ip));
-    let Some(route) = snapshot.policy().route(&view) else {
+    let route = snapshot.policy().route(&view);
+    let id = route.map(|route| route.id.as_str());
+    client.log.note(|record| record.takes(client_ip, id));
+    let Some(route) = route else {
         let problem = Problem::of(StatusCode::NOT_FOUND);
         return Decided::Refused(answer::problem(
             &problem.detail("no route matches this request"),
@@ -129,8 +136,12 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     };
     let admission = match snapshot.decide_or_wait(&call, came, turn) {
         Ok(admission) => admission,
-        Err(pending) => return Decided::Waits(pending),
+        Err(pending) => {
+            client.log.note(Record::waits);
+            return Decided::Waits(pending);
+        }
     };
+    client.log.note(|record| record.decided(&admission));
     let fields = LimitFields::of(&admission, &settings);
     if !admission.is_allowed() {
         core.counters.refused.add(1);
@@ -164,6 +175,7 @@ async fn exchange(
     let mut stillborn = 0;
     let failure = loop {
         client.watch.hold();
+        client.log.note(|record| record.asks(servers.name()));
         let connected = servers.connect(settings.timeouts.connect).await;
         let untouched = request
             .take()
@@ -175,11 +187,13 @@ async fn exchange(
                 return answer::instead_of(body, client, no_server(servers, &error));
             }
         };
+        client.log.note(|record| record.asks_server(lease.server()));
         client.watch.expect_response(settings.timeouts.response);
         let started = pin!(lease.connection().start(untouched));
         match lease.connection().response(started, &client.watch).await {
             Ok(response) => {
                 counters.upstream_requests.add(1);
+                client.log.note(Record::server_answers);
                 match vet_response(&response) {
                     Ok(()) => return relay(client, response, lease),
                     Err(fault) => {

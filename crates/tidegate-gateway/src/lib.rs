@@ -55,6 +55,7 @@
 //! # }
 //! ```
 
+mod access_log;
 mod answer;
 mod body;
 mod client;
@@ -74,6 +75,7 @@ mod vet;
 mod view;
 mod watch;
 
+pub use access_log::Reopen;
 pub use counters::{Counters, CountersSnapshot};
 pub use gateway::{Bound, Gateway};
 pub use timer::TokioTimer;

@@ -4,8 +4,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tidegate_http::TrustedProxies;
-use tidegate_policy::{Gateway, Policy};
+use tidegate_policy::{Gateway, LimitHeaders, Policy};
 
+use crate::access_log;
 use crate::phrases::Phrases;
 use crate::upstream::{Server, Upstream};
 
@@ -18,9 +19,9 @@ pub(crate) struct Settings {
     pub(crate) revision: u64,
     pub(crate) trusted: TrustedProxies,
     pub(crate) upstreams: Box<[Rc<Upstream>]>,
-    pub(crate) rate_limit_headers: bool,
+    pub(crate) headers: LimitHeaders,
     pub(crate) phrases: Phrases,
-    pub(crate) x_rate_limit_headers: bool,
+    pub(crate) access_log: Option<access_log::Rules>,
     pub(crate) timeouts: Timeouts,
     pub(crate) max_headers: usize,
 }
@@ -52,9 +53,9 @@ impl Settings {
             upstreams: upstreams
                 .map(|one| Rc::new(Upstream::new(one, &mut server)))
                 .collect(),
-            rate_limit_headers: gateway.rate_limit_headers,
+            headers: gateway.headers,
             phrases: Phrases::default(),
-            x_rate_limit_headers: gateway.x_rate_limit_headers,
+            access_log: gateway.access_log.as_ref().map(access_log::Rules::new),
             timeouts: Timeouts::of(gateway),
             max_headers: gateway.max_headers,
         }

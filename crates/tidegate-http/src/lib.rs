@@ -20,6 +20,7 @@
 //! ```
 #![deny(clippy::disallowed_methods)]
 
+pub mod access_log;
 pub mod client_address;
 pub mod extract;
 pub mod headers;

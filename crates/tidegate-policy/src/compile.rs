@@ -11,6 +11,7 @@ mod hidden;
 mod idle;
 mod limits;
 mod names;
+mod observe;
 mod overrides;
 mod queue;
 mod rates;

@@ -33,6 +33,7 @@ mod key;
 mod later;
 mod limit_rule;
 mod load;
+mod observe;
 mod path_pattern;
 mod policy;
 mod problem;
@@ -55,6 +56,9 @@ pub use host_pattern::HostPattern;
 pub use key::{KeyPart, KeyPartError, KeyValueError};
 pub use limit_rule::{LimitRule, OnMissing, OnUnavailable, Override, Queue, SharedRule};
 pub use load::{DEFAULT, Loaded, MAX_FILE_BYTES, load, parse, parse_with, read};
+pub use observe::{
+    AccessLog, DebugHeader, HideQuery, LimitHeaders, LogFormat, LogOnly, LogTarget, Reset,
+};
 pub use path_pattern::PathPattern;
 pub use policy::Policy;
 pub use problem::{Problem, Problems, Severity};

@@ -111,7 +111,7 @@ fn the_shop() {
     let gateway = policy.gateway.as_ref().unwrap();
     assert_eq!(gateway.trusted_proxies[1], "192.0.2.1/32".parse().unwrap());
     assert_eq!((gateway.ipv6_prefix, policy.ipv6_prefix()), (56, 56));
-    assert!(gateway.rate_limit_headers && gateway.x_rate_limit_headers);
+    assert!(gateway.headers.rate_limit && gateway.headers.x_rate_limit);
     assert_eq!(gateway.header_timeout, Duration::from_secs(5));
     assert_eq!(gateway.idle_timeout, Duration::from_secs(90));
     assert_eq!(gateway.connect_timeout, Duration::from_secs(2));

@@ -33,6 +33,7 @@ mod shared_call;
 mod shared_limit;
 mod snapshot;
 mod timer;
+mod waits;
 mod watch;
 
 pub use self::{
@@ -48,5 +49,6 @@ pub use self::{
     shared_limit::shared_complaints,
     snapshot::Snapshot,
     timer::Timer,
+    waits::WaitsSnapshot,
     watch::{PolicyWatch, WatchError},
 };

@@ -7,6 +7,7 @@ mod forwarding;
 mod gateway;
 mod limits;
 mod listening;
+mod log_file;
 mod reload;
 mod shutdown;
 mod streaming;

@@ -126,7 +126,14 @@ pub(crate) fn instead_of(
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    answer.map(|bytes| ResponseBody::full(bytes, Rc::clone(client)))
+    let kind = answer.headers().get(CONTENT_TYPE);
+    let is_problem = kind.is_some_and(|kind| kind == PROBLEM_JSON);
+    answer.map(|mut bytes| {
+        if is_problem {
+            bytes = client.id.in_problem(bytes);
+        }
+        ResponseBody::full(bytes, Rc::clone(client))
+    })
 }
 
 async fn discard(body: Incoming, client: Rc<Client>) {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, Request, StatusCode};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::service::service_fn;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -18,6 +18,8 @@ use tokio::net::TcpStream;
 use crate::access_log::{Record, Recorder};
 use crate::core::Core;
 use crate::exchange;
+use crate::request_id::RequestId;
+use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::watch::{Phase, Watch};
 
@@ -31,6 +33,8 @@ pub(crate) struct Client {
     pub(crate) watch: Watch,
     /// What is noted of the request that is under way.
     pub(crate) log: Recorder,
+    /// The id of the request that is under way.
+    pub(crate) id: RequestId,
     /// Whether a request's body was left unread, so that closing at once could destroy the
     /// answer on its way.
     pub(crate) linger: Cell<bool>,
@@ -61,9 +65,22 @@ impl Client {
             peer_text,
             watch,
             log,
+            id: RequestId::default(),
             linger: Cell::new(false),
             awaits_100: Cell::new(false),
         }
+    }
+}
+
+impl Client {
+    /// A request has come: it has an id from now on, and is noted.
+    pub(crate) fn begin<B>(&self, request: &Request<B>, settings: &Rc<Settings>) {
+        let trusted = || settings.trusted.contains(self.peer);
+        let name = settings.request_id.as_ref();
+        self.id
+            .begin(name, request.headers(), trusted, &self.core.ids);
+        self.log.begin(request, settings, self.watch.now());
+        self.log.note(|record| record.id = self.id.value());
     }
 }
 

@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 use crate::access_log::{Lines, Outlet};
 use crate::client;
 use crate::counters::CoreCounters;
+use crate::request_id::Ids;
 use crate::settings::{Settings, Timeouts};
 use crate::upstream::Server;
 
@@ -33,6 +34,7 @@ pub(crate) struct Core {
     pub(crate) http: http1::Builder,
     /// Lines of the access log.
     pub(crate) lines: Rc<Lines>,
+    pub(crate) ids: Ids,
     /// Wakes all connections when the gateway stops.
     pub(crate) stop: Notify,
     stopping: Cell<bool>,
@@ -74,6 +76,7 @@ impl Core {
             counters,
             http: http(gateway),
             lines,
+            ids: Ids::default(),
             stop: Notify::new(),
             stopping: Cell::new(false),
             timeouts: Cell::new(settings.timeouts),

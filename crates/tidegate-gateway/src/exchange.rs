@@ -57,6 +57,7 @@ pub(crate) async fn answer(
                 trusted: passage.trusted,
             };
             forward::rewrite_request(&mut request, &origin);
+            client.id.add_to(request.headers_mut());
             let mut response = match &*passage.upstream {
                 Upstream::Echo => {
                     let echo = echo::answer(&request);
@@ -75,6 +76,7 @@ pub(crate) async fn answer(
         }
     };
     client.core.counters.response(response.status());
+    client.id.add_to(response.headers_mut());
     client.log.note(|record| record.answers(response.status()));
     response.body_mut().ends_request();
     Ok(response)
@@ -105,7 +107,9 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     let core = &client.core;
     let snapshot = core.node.snapshot();
     let settings = core.settings_of(&snapshot);
-    client.log.begin(request, &settings, client.watch.now());
+    if let Turn::First = turn {
+        client.begin(request, &settings);
+    }
     if let Err(fault) = vet(request, settings.max_headers) {
         let problem = Problem::of(fault.status);
         return Decided::Refused(answer::problem(&problem.detail(fault.detail)));

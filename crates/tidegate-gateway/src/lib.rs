@@ -67,6 +67,7 @@ mod forward;
 mod gateway;
 mod listener;
 mod phrases;
+mod request_id;
 mod settings;
 mod socket;
 mod timer;

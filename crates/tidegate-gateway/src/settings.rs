@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use http::HeaderName;
 use tidegate_http::TrustedProxies;
 use tidegate_policy::{Gateway, LimitHeaders, Policy};
 
@@ -22,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) headers: LimitHeaders,
     pub(crate) phrases: Phrases,
     pub(crate) access_log: Option<access_log::Rules>,
+    /// The header that ids of requests are in.
+    pub(crate) request_id: Option<HeaderName>,
     pub(crate) timeouts: Timeouts,
     pub(crate) max_headers: usize,
 }
@@ -56,6 +59,8 @@ impl Settings {
             headers: gateway.headers,
             phrases: Phrases::default(),
             access_log: gateway.access_log.as_ref().map(access_log::Rules::new),
+            request_id: (gateway.request_id.as_ref())
+                .and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok()),
             timeouts: Timeouts::of(gateway),
             max_headers: gateway.max_headers,
         }

@@ -9,6 +9,7 @@ mod limits;
 mod listening;
 mod log_file;
 mod reload;
+mod request_id;
 mod shutdown;
 mod streaming;
 mod upstream;

@@ -10,12 +10,14 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tidegate::Timestamp;
 use tidegate_http::Problem;
+use tidegate_http::debug_field::DEBUG;
 use tidegate_node::{Call, Hold, Pending, Turn};
 
 use crate::access_log::Record;
 use crate::answer::{self, LimitFields};
 use crate::body::{RequestBody, ResponseBody};
 use crate::client::Client;
+use crate::debug;
 use crate::echo;
 use crate::forward::{self, Origin};
 use crate::settings::Settings;
@@ -58,6 +60,10 @@ pub(crate) async fn answer(
             };
             forward::rewrite_request(&mut request, &origin);
             client.id.add_to(request.headers_mut());
+            if passage.settings.debug_header.is_some() {
+                // There may be a token in it.
+                request.headers_mut().remove(DEBUG);
+            }
             let mut response = match &*passage.upstream {
                 Upstream::Echo => {
                     let echo = echo::answer(&request);
@@ -146,7 +152,12 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
         }
     };
     client.log.note(|record| record.decided(&admission));
-    let fields = LimitFields::of(&admission, &settings);
+    let mut fields = LimitFields::of(&admission, &settings, now);
+    if let Some(who) = &settings.debug_header
+        && debug::may_ask(who, request.headers(), client_ip)
+    {
+        fields.debug = Some(Box::new(debug::answer(&route.id, &admission)));
+    }
     if !admission.is_allowed() {
         core.counters.refused.add(1);
         return Decided::Refused(answer::refusal(&admission, fields, &settings));

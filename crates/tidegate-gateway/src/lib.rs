@@ -61,6 +61,7 @@ mod body;
 mod client;
 mod core;
 mod counters;
+mod debug;
 mod echo;
 mod exchange;
 mod forward;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 use tidegate_http::TrustedProxies;
-use tidegate_policy::{Gateway, LimitHeaders, Policy};
+use tidegate_policy::{DebugHeader, Gateway, LimitHeaders, Policy};
 
 use crate::access_log;
 use crate::phrases::Phrases;
@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) headers: LimitHeaders,
     pub(crate) phrases: Phrases,
     pub(crate) access_log: Option<access_log::Rules>,
+    /// Who may ask what each limit said.
+    pub(crate) debug_header: Option<DebugHeader>,
     /// The header that ids of requests are in.
     pub(crate) request_id: Option<HeaderName>,
     pub(crate) timeouts: Timeouts,
@@ -59,6 +61,7 @@ impl Settings {
             headers: gateway.headers,
             phrases: Phrases::default(),
             access_log: gateway.access_log.as_ref().map(access_log::Rules::new),
+            debug_header: gateway.debug_header.clone(),
             request_id: (gateway.request_id.as_ref())
                 .and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok()),
             timeouts: Timeouts::of(gateway),

@@ -22,6 +22,7 @@
 
 pub mod access_log;
 pub mod client_address;
+pub mod debug_field;
 pub mod extract;
 pub mod headers;
 mod problem;

@@ -3,6 +3,7 @@
 
 mod access_log;
 mod bounds;
+mod debug_header;
 mod forwarding;
 mod gateway;
 mod limits;

@@ -105,7 +105,8 @@ fn push_escaped(out: &mut Vec<u8>, value: Option<&[u8]>) {
     }
 }
 
-/// The user of `Authorization: Basic`, as nginx finds it: what is before the first colon.
+/// The user of `Authorization: Basic`, as nginx finds it: what is before the first colon, if
+/// that is anything.
 pub fn basic_user(authorization: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (scheme, rest) = authorization.split_at_checked(6)?;
     if !scheme.eq_ignore_ascii_case(b"basic ") {
@@ -113,7 +114,7 @@ pub fn basic_user(authorization: &[u8]) -> Option<Cow<'_, [u8]>> {
     }
     let login = from_base64(rest.trim_ascii_start())?;
     let end = login.iter().position(|&byte| byte == b':')?;
-    Some(Cow::Owned(login[..end].to_vec()))
+    (end > 0).then(|| Cow::Owned(login[..end].to_vec()))
 }
 
 /// Bytes from base64, with or without padding.

@@ -34,21 +34,20 @@ const SECRET: [&str; 4] = [
 
 pub(super) fn access_log(file: &GatewayFile, report: &Report<'_>) -> Option<AccessLog> {
     let (log, place) = file.access_log.placed()?;
-    match log {
-        MapOrText::Text(path) => Some(of_map(
-            &AccessLogFile::default(),
-            target(path, place, report)?,
-            report,
-        )),
+    let short = AccessLogFile::default();
+    let (map, path) = match log {
+        MapOrText::Text(path) => (&short, Some((path, place))),
         MapOrText::Map(map) => {
             if !map.path.is_written() && !report.has_unknown_key(place) {
                 let finding = Finding::error(place, "the access log does not say where to");
                 report.push(finding.help("add `path: access.log` or `path: stdout`"));
             }
-            let (path, place) = map.path.placed()?;
-            Some(of_map(map, target(path, place, report)?, report))
+            (map, map.path.placed())
         }
-    }
+    };
+    // Without a target there has been an error: what comes of the rest is not used.
+    let target = path.and_then(|(path, place)| target(path, place, report));
+    Some(of_map(map, target.unwrap_or(LogTarget::Stdout), report))
 }
 
 fn target(path: &str, place: Span, report: &Report<'_>) -> Option<LogTarget> {

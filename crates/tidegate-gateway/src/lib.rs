@@ -58,11 +58,13 @@
 //! # }
 //! ```
 
+mod access_log;
 mod answer;
 mod body;
 mod client;
 mod core;
 mod counters;
+mod debug;
 mod echo;
 mod exchange;
 mod forward;
@@ -71,6 +73,7 @@ mod listener;
 mod phrases;
 mod policy_limits;
 mod refusal;
+mod request_id;
 mod settings;
 mod socket;
 mod upstream;
@@ -78,6 +81,7 @@ mod vet;
 mod view;
 mod watch;
 
+pub use access_log::Reopen;
 pub use counters::{Counters, CountersSnapshot};
 pub use gateway::{Bound, Gateway};
 pub use policy_limits::PolicyLimits;

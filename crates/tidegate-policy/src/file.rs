@@ -6,6 +6,7 @@
 mod field;
 mod gateway;
 mod limit;
+mod observe;
 mod on_limit;
 mod redis;
 mod text;
@@ -14,11 +15,14 @@ mod upstream;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(crate) use self::field::{Field, Map, OneOrMany};
+pub(crate) use self::field::{Field, Map, MapOrText, OneOrMany};
 pub(crate) use self::gateway::{AccessFile, AdminFile, GatewayFile, MatchFile, RouteFile};
 pub(crate) use self::limit::{
     AlgorithmName, AlignName, LimitFile, OnChangeName, OnMissingName, OnUnavailableName,
     OverrideFile, RefillName, SchemeName, StoreName, ThenName,
+};
+pub(crate) use self::observe::{
+    AccessLogFile, DebugHeaderFile, HeadersFile, LogFormatName, LogOnlyName, ResetName,
 };
 pub(crate) use self::on_limit::{
     AnswerFile, OnLimitFile, QueueFile, QueueOrder, RedirectFile, TarpitFile,

@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use super::{DurationText, Field, Map, OneOrMany, Scalar, SizeText};
+use super::{
+    AccessLogFile, DebugHeaderFile, DurationText, Field, HeadersFile, Map, MapOrText, OneOrMany,
+    Scalar, SizeText,
+};
 
 /// The reverse proxy.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -23,10 +26,19 @@ pub(crate) struct GatewayFile {
     pub(crate) access: Field<AccessFile>,
     /// Routes; the first that matches wins.
     pub(crate) routes: Field<Vec<Field<RouteFile>>>,
-    /// Whether answers carry `RateLimit` and `RateLimit-Policy`. Default: true.
+    /// What answers tell clients of limits.
+    pub(crate) headers: Field<HeadersFile>,
+    /// The same as `headers.rate_limit`.
     pub(crate) rate_limit_headers: Field<bool>,
-    /// Whether answers carry `X-RateLimit-Limit`, `-Remaining` and `-Reset`. Default: false.
+    /// The same as `headers.x_rate_limit`.
     pub(crate) x_rate_limit_headers: Field<bool>,
+    /// A line for each request: a file, `stdout`, or a map. Default: none.
+    pub(crate) access_log: Field<MapOrText<AccessLogFile>>,
+    /// Whether requests have an id: `true` for `X-Request-Id`, or the name of a header.
+    /// Default: false.
+    pub(crate) request_id: Field<Scalar>,
+    /// Who may ask with `X-Tidegate-Debug` what each limit answered. Default: nobody.
+    pub(crate) debug_header: Field<DebugHeaderFile>,
     /// Longest time to receive a request's header. Default: 10s.
     pub(crate) header_timeout: Field<DurationText>,
     /// Longest time a client connection rests. Default: 60s.

@@ -4,7 +4,6 @@ use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -20,18 +19,12 @@ pub(crate) struct RequestBody {
     /// `None` when it has ended, or has been taken back.
     incoming: Option<Incoming>,
     client: Rc<Client>,
-    /// How long the upstream may take from the last piece on.
-    timeout: Duration,
 }
 
 impl RequestBody {
-    pub(crate) fn new(incoming: Incoming, client: Rc<Client>, timeout: Duration) -> Self {
+    pub(crate) fn new(incoming: Incoming, client: Rc<Client>) -> Self {
         let incoming = Some(incoming).filter(|incoming| !incoming.is_end_stream());
-        Self {
-            incoming,
-            client,
-            timeout,
-        }
+        Self { incoming, client }
     }
 
     /// The body, if there is one, of a request that was not sent.
@@ -53,10 +46,17 @@ impl Body for RequestBody {
             return Poll::Ready(None);
         };
         let frame = Pin::new(&mut *incoming).poll_frame(context);
-        this.client
-            .watch
-            .upload_moved(frame.is_ready(), this.timeout);
+        let (watch, timeouts) = (&this.client.watch, this.client.core.timeouts());
+        match &frame {
+            Poll::Ready(Some(Ok(frame))) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                watch.upload_moved(bytes, &timeouts);
+            }
+            Poll::Ready(_) => {}
+            Poll::Pending => watch.upload_stalls(&timeouts),
+        }
         if matches!(frame, Poll::Ready(None)) || incoming.is_end_stream() {
+            watch.upload_ended(&timeouts);
             this.incoming = None;
         }
         frame
@@ -95,7 +95,12 @@ pub(crate) struct ResponseBody {
 
 enum Kind {
     Full(Bytes),
-    Upstream { incoming: Incoming, lease: Lease },
+    Upstream {
+        incoming: Incoming,
+        lease: Lease,
+    },
+    /// The upstream broke off; the client is not told before it has what came.
+    Broken(hyper::Error),
     Done,
 }
 
@@ -141,26 +146,31 @@ impl Body for ResponseBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
-        match &mut this.kind {
-            Kind::Full(bytes) => {
-                let bytes = std::mem::take(bytes);
-                this.kind = Kind::Done;
-                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
-            }
-            Kind::Upstream { incoming, lease } => {
-                let frame = lease.connection().poll_body(incoming, context);
-                match &frame {
-                    Poll::Ready(Some(Ok(_))) => {
-                        this.expect_more();
-                    }
-                    Poll::Ready(Some(Err(error))) => {
-                        this.client.core.counters.upstream_broken.add(1);
-                        tracing::debug!(%error, "an upstream broke off within its response");
-                    }
-                    Poll::Ready(None) | Poll::Pending => {}
+        if let Kind::Upstream { incoming, lease } = &mut this.kind {
+            let frame = lease.connection().poll_body(incoming, context);
+            match frame {
+                Poll::Ready(Some(Err(error))) => {
+                    this.client.core.counters.upstream_broken.add(1);
+                    tracing::debug!(%error, "an upstream broke off within its response");
+                    this.client.is_flushed.set(false);
+                    this.kind = Kind::Broken(error);
                 }
-                frame
+                Poll::Ready(Some(Ok(_))) => {
+                    this.expect_more();
+                    return frame;
+                }
+                Poll::Ready(None) | Poll::Pending => return frame,
             }
+        }
+        match std::mem::replace(&mut this.kind, Kind::Done) {
+            Kind::Full(bytes) => Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes)))),
+            Kind::Broken(error) if this.client.is_flushed.get() => Poll::Ready(Some(Err(error))),
+            // hyper writes what it has when there is no more, and asks again then.
+            kind @ Kind::Broken(_) => {
+                this.kind = kind;
+                Poll::Pending
+            }
+            Kind::Upstream { .. } => unreachable!("seen to above"),
             Kind::Done => Poll::Ready(None),
         }
     }
@@ -169,6 +179,7 @@ impl Body for ResponseBody {
         match &self.kind {
             Kind::Full(bytes) => bytes.is_empty(),
             Kind::Upstream { incoming, .. } => incoming.is_end_stream(),
+            Kind::Broken(_) => false,
             Kind::Done => true,
         }
     }
@@ -177,6 +188,7 @@ impl Body for ResponseBody {
         match &self.kind {
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Upstream { incoming, .. } => incoming.size_hint(),
+            Kind::Broken(_) => SizeHint::default(),
             Kind::Done => SizeHint::with_exact(0),
         }
     }
@@ -184,12 +196,11 @@ impl Body for ResponseBody {
 
 impl Drop for ResponseBody {
     fn drop(&mut self) {
-        let watch = &self.client.watch;
-        watch.expect(Phase::Idle, self.client.core.timeouts().idle);
+        self.client.rest();
         if let Kind::Upstream { incoming, lease } = std::mem::replace(&mut self.kind, Kind::Done) {
             // Before the connection is looked at: it is of no use while somebody reads from it.
             drop(incoming);
-            lease.give_back(watch.now());
+            lease.give_back(self.client.watch.now());
         }
     }
 }

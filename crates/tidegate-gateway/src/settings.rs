@@ -6,6 +6,7 @@ use std::time::Duration;
 use tidegate_http::TrustedProxies;
 use tidegate_policy::{Gateway, Policy};
 
+use crate::patience::MinRate;
 use crate::phrases::Phrases;
 use crate::upstream::{Server, Upstream};
 
@@ -22,16 +23,21 @@ pub(crate) struct Settings {
     pub(crate) phrases: Phrases,
     pub(crate) x_rate_limit_headers: bool,
     pub(crate) timeouts: Timeouts,
-    pub(crate) max_headers: usize,
 }
 
-/// How long a connection may wait for what.
+/// How long a connection may wait for what, and how long it may last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     pub(crate) header: Duration,
     pub(crate) idle: Duration,
     pub(crate) connect: Duration,
     pub(crate) response: Duration,
+    /// Of a request's body.
+    pub(crate) body_rate: MinRate,
+    /// Of what the client is sent.
+    pub(crate) response_rate: MinRate,
+    pub(crate) max_connection_age: Duration,
+    pub(crate) max_requests_per_connection: u64,
     /// No longer than the shortest of the above, but for a lower bound that keeps connections
     /// from looking at the clock all the time.
     pub(crate) tick: Duration,
@@ -56,7 +62,6 @@ impl Settings {
             phrases: Phrases::default(),
             x_rate_limit_headers: gateway.x_rate_limit_headers,
             timeouts: Timeouts::of(gateway),
-            max_headers: gateway.max_headers,
         }
     }
 }
@@ -70,11 +75,20 @@ impl Timeouts {
         let idle = gateway.idle_timeout;
         let response = gateway.response_timeout;
         let tick = header.min(idle).min(response).max(Self::MIN_TICK);
+        let min_rate = |bytes_per_second| MinRate {
+            bytes_per_second,
+            grace: gateway.min_rate_grace,
+            most: response,
+        };
         Self {
             header,
             idle,
             connect: gateway.connect_timeout,
             response,
+            body_rate: min_rate(gateway.min_body_rate),
+            response_rate: min_rate(gateway.min_response_rate),
+            max_connection_age: gateway.max_connection_age,
+            max_requests_per_connection: gateway.max_requests_per_connection,
             tick,
         }
     }

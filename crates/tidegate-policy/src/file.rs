@@ -20,7 +20,7 @@ pub(crate) use self::limit::{
     OverrideFile, QueueFile, RefillName, SchemeName, StoreName, ThenName,
 };
 pub(crate) use self::redis::RedisFile;
-pub(crate) use self::text::{DurationText, RateText, Scalar, SizeText};
+pub(crate) use self::text::{DurationText, RateText, Scalar, SizePerSecondText, SizeText};
 pub(crate) use self::upstream::{BalanceName, BuiltinName, UpstreamFile};
 
 /// A tidegate policy.

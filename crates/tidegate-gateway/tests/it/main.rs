@@ -6,6 +6,8 @@ mod forwarding;
 mod gateway;
 mod limits;
 mod listening;
+mod raw;
+mod recorder;
 mod reload;
 mod shutdown;
 mod streaming;

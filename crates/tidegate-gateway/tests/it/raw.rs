@@ -31,7 +31,7 @@ async fn answers(client: &mut Wire, case: &Case) {
     }
 }
 
-// shows: D3 (raw requests)
+// shows: H1 (raw requests)
 #[tokio::test]
 async fn what_clients_send_and_what_the_upstream_sees_of_it() {
     let upstream = Recorder::start().await;
@@ -47,7 +47,7 @@ async fn what_clients_send_and_what_the_upstream_sees_of_it() {
     assert_eq!(gateway.connect().await.ask(GET).await.status(), 200);
 }
 
-// shows: D3 (raw requests in pieces)
+// shows: H1 (raw requests in pieces)
 #[tokio::test]
 async fn where_a_request_is_split_makes_no_difference() {
     let upstream = Recorder::start().await;
@@ -71,7 +71,7 @@ async fn where_a_request_is_split_makes_no_difference() {
 }
 
 /// The classics: a front end and a back end that disagree about where a request ends.
-// shows: D3 (smuggling)
+// shows: H1 (smuggling)
 #[tokio::test]
 async fn no_smuggled_request_reaches_the_upstream() {
     const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";

@@ -103,6 +103,7 @@ impl Watch {
             let deadline = self.deadline.get();
             self.deadline
                 .set(Some(deadline.map_or(end, |at| at.min(end))));
+            self.look_before(Some(end));
         }
     }
 

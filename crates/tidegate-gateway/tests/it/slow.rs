@@ -31,24 +31,24 @@ async fn trickle(client: &mut Wire, byte: &str) -> Duration {
 async fn a_body_that_trickles_does_not_hold_a_place() {
     let upstream = Upstream::answering(OK).await;
     let gateway = Running::before(&[upstream.address], ONE_PLACE, SHORT);
-    for head in [
-        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n",
-        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n",
-    ] {
-        let start = Instant::now();
-        let mut client = gateway.connect().await;
-        client.send(head).await;
-        let elapsed = trickle(&mut client, "x").await;
-        assert!(elapsed < Duration::from_secs(3), "{elapsed:?}");
-        let answer = client.next_message().await;
-        // It may have been reset by what was still on its way.
-        if let Some(answer) = answer {
-            assert_eq!(answer.status(), 408);
-            assert_eq!(answer.get("connection").unwrap(), "close");
+    let start = Instant::now();
+    let mut client = gateway.connect().await;
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n";
+    client.send(head).await;
+    let mut ticks = tokio::time::interval(Duration::from_millis(20));
+    let answer = loop {
+        tokio::select! {
+            answer = client.message() => break answer,
+            _ = ticks.tick() => {}
         }
-        assert!(start.elapsed() >= Duration::from_millis(290));
-        assert_eq!(gateway.connect().await.get("/").await.status(), 200);
-    }
+        client.send("x").await;
+    };
+    assert_eq!(answer.status(), 408);
+    assert_eq!(answer.get("connection").unwrap(), "close");
+    let elapsed = start.elapsed();
+    assert!(elapsed >= Duration::from_millis(290), "{elapsed:?}");
+    assert!(elapsed < Duration::from_secs(3), "{elapsed:?}");
+    assert_eq!(gateway.connect().await.get("/").await.status(), 200);
 }
 
 /// Trailers are held back until they are whole, and have no time of their own.
@@ -164,9 +164,10 @@ async fn half_a_header_behind_a_request_has_the_header_deadline_too() {
     soon(held.recv()).await.unwrap().send(()).unwrap();
     assert_eq!(client.message().await.status(), 200);
     let start = Instant::now();
-    let trickled = trickle(&mut client, "x").await;
-    assert!(trickled < Duration::from_secs(3), "{trickled:?}");
-    assert!(start.elapsed() >= Duration::from_millis(190));
+    assert!(client.closes_quietly().await);
+    let elapsed = start.elapsed();
+    assert!(elapsed >= Duration::from_millis(190), "{elapsed:?}");
+    assert!(elapsed < Duration::from_secs(10), "{elapsed:?}");
     gateway
         .counted(|counters| counters.connections_timed_out == 1)
         .await;
@@ -183,13 +184,13 @@ async fn a_connection_ends_after_so_many_requests_and_says_so() {
         assert_eq!(answer.get("connection").is_some(), last);
     }
     assert!(client.closes_quietly().await);
-    // What was sent behind the last is not answered, and does not destroy its answer.
+    // What was sent behind the last is not answered.
     let mut client = gateway.connect().await;
-    client.send(GET.repeat(50)).await;
-    for _ in 0..3 {
-        assert_eq!(client.message().await.status(), 200);
-    }
-    assert!(client.closes_quietly().await);
+    client.send(GET.repeat(3_000)).await;
+    let (answers, end) = client.end().await;
+    assert!(end.is_ok(), "{end:?}");
+    let answers = String::from_utf8(answers).unwrap();
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 3);
     assert_eq!(gateway.counters().connections_accepted, 2);
 }
 

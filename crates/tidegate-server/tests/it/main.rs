@@ -11,3 +11,4 @@ mod running;
 mod sharing;
 mod sharing_faults;
 mod sharing_windows;
+mod soak;

@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use tidegate::{Ask, Decision, Enforce, Enforcer, KeyHash, Receipt, StoreId, Timestamp, Waiting};
 
-use crate::counts::Counts;
+use crate::counts::{Counts, InWait};
 use crate::timer::Timer;
 
 /// What to do about a request that has not been decided on: wait in this line, and ask again.
@@ -57,7 +57,7 @@ impl InLine {
     ///
     /// Cancel safe: dropped, the request is out of the line.
     pub async fn wait(self, timer: &dyn Timer) -> Option<Place> {
-        let _in_wait = self.counts.begin_wait();
+        let _in_wait = InWait::begin(std::iter::once(&self.counts));
         let limit = Arc::clone(&self.enforcer) as Arc<dyn Enforce>;
         let mut waiting = pin!(Waiting::new(limit, self.key, self.ask, self.length));
         let mut too_late = pin!(timer.sleep_until(self.until));

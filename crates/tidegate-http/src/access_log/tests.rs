@@ -18,7 +18,7 @@ fn asked<'a>() -> Asked<'a> {
     }
 }
 
-fn entry<'a>(asked: Option<Asked<'a>>) -> Entry<'a> {
+fn entry(asked: Option<Asked<'_>>) -> Entry<'_> {
     Entry {
         at: AT,
         client: "192.0.2.1".parse().unwrap(),

@@ -323,7 +323,8 @@ fn what_is_told_of_requests_is_as_the_file_says() {
     assert!(log.only.is_all() && log.hide_query == HideQuery::Values(Vec::new()));
     assert_eq!(short.request_id.as_deref(), Some("x-request-id"));
     let long = gateway(
-        "  access_log: { path: stdout, format: combined, only: errors, slow: 1s, hide_query: '*' }\n  \
+        "  access_log: { path: stdout, format: combined, only: errors, slow: 1s, \
+         hide_query: '*' }\n  \
          request_id: X-Correlation-Id\n  debug_header: { from: 10.1.2.3/8 }\n  \
          headers: { x_rate_limit: true, x_rate_limit_reset: epoch, retry_after: false }",
     );

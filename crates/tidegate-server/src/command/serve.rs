@@ -221,7 +221,7 @@ async fn wait_for(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 
-/// Waits for SIGINT or SIGTERM. SIGHUP opens the access log anew; the policy file is watched anyway.
+/// Waits for SIGINT or SIGTERM. SIGHUP opens the access log anew; the policy is watched anyway.
 async fn wait_for_signal(access_log: Option<&Reopen>) -> std::io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -231,7 +231,7 @@ async fn wait_for_signal(access_log: Option<&Reopen>) -> std::io::Result<()> {
             _ = interrupt.recv() => break,
             _ = terminate.recv() => break,
             _ = hang_up.recv() => {
-                tracing::info!("SIGHUP: the access log is opened anew; the policy file is watched anyway");
+                tracing::info!("SIGHUP: the access log is opened anew, the policy watched anyway");
                 if let Some(log) = access_log {
                     log.reopen();
                 }

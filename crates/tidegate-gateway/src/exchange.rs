@@ -136,10 +136,6 @@ struct RefusedRequest {
 }
 
 /// What became of a request this time.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most requests go, and need no allocation for it"
-)]
 enum Decided {
     Goes(Passage),
     /// Without being looked at by limits.
@@ -203,7 +199,7 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     if let Some(who) = &settings.debug_header
         && debug::may_ask(who, request.headers(), client_ip)
     {
-        fields.debug = Some(Box::new(debug::answer(&route.id, &admission)));
+        fields.debug(debug::answer(&route.id, &admission));
     }
     if !admission.is_allowed() {
         core.counters.refused.add(1);

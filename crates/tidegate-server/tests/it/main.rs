@@ -4,6 +4,7 @@
 mod admission;
 mod command_line;
 mod golden;
+mod nginx_parity;
 mod problems;
 mod reload;
 mod running;

@@ -173,7 +173,7 @@ impl Serve {
     }
 }
 
-/// nginx that answers everything with 100 bytes, and says how often.
+/// nginx, by default one that answers everything with 100 bytes; says how often it answered.
 #[derive(Debug)]
 pub(crate) struct Nginx {
     _child: Running,
@@ -184,19 +184,25 @@ pub(crate) struct Nginx {
 
 impl Nginx {
     pub(crate) fn start() -> Self {
+        let body = "0123456789".repeat(10);
+        let answer = format!("default_type text/plain; return 200 \"{body}\";");
+        Self::with("", &format!("location / {{ {answer} }}"))
+    }
+
+    /// Another one: `http` stands before its server, `server` in it.
+    pub(crate) fn with(http: &str, server: &str) -> Self {
         let folder = Folder::new();
         let address = free_address();
         let log = folder.path("access.log");
-        let body = "0123456789".repeat(10);
         let config = format!(
             "master_process off;\nworker_processes 1;\ndaemon off;\n\
              pid {pid};\nerror_log {error};\n\
-             events {{ worker_connections 1024; }}\n\
+             events {{ worker_connections 8192; }}\n\
              http {{\n  log_format one '$status';\n  access_log {log} one;\n\
              client_body_temp_path {temp};\n proxy_temp_path {temp};\n fastcgi_temp_path {temp};\n\
              uwsgi_temp_path {temp};\n scgi_temp_path {temp};\n\
-             keepalive_requests 100000000;\n  server {{ listen {address};\n\
-             location / {{ default_type text/plain; return 200 \"{body}\"; }} }}\n}}\n",
+             keepalive_requests 100000000;\n{http}\n\
+             server {{ listen {address} backlog=4096;\n{server} }}\n}}\n",
             pid = folder.path("pid").display(),
             error = folder.path("error.log").display(),
             log = log.display(),

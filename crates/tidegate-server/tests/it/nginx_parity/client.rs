@@ -1,0 +1,116 @@
+//! A client that sends the same to both sides at the same times, and notes what comes when.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep_until, timeout};
+
+use crate::running::DEADLINE;
+
+/// A request that was sent later than this is another schedule than the one that was meant.
+pub(crate) const LATE: Duration = Duration::from_millis(4);
+
+/// What one side answered to one request.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    /// How much later than meant it was sent; or, where the side tells, received.
+    pub(crate) late: Duration,
+    /// From sending it until the answer's head was there.
+    pub(crate) took: Duration,
+    pub(crate) status: u16,
+    /// `x-limit`, where the side tells.
+    pub(crate) limit_status: String,
+}
+
+/// Sends at these times (since a start that it chooses) what `head` says, to each side on a
+/// connection of its own. What comes back is in the order of the requests, by side.
+pub(crate) async fn play<const SIDES: usize>(
+    sides: [SocketAddr; SIDES],
+    micros: &[u64],
+    head: impl Fn(usize) -> String,
+) -> Vec<[Answer; SIDES]> {
+    let mut connections = Vec::new();
+    for _ in micros {
+        let mut pair = Vec::new();
+        for side in sides {
+            let stream = TcpStream::connect(side).await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            pair.push(stream);
+        }
+        connections.push(pair);
+    }
+    let start = Instant::now() + Duration::from_millis(20);
+    let mut asked = Vec::new();
+    for (at, (&micros, pair)) in micros.iter().zip(connections).enumerate() {
+        let meant = start + Duration::from_micros(micros);
+        sleep_until(meant.into()).await;
+        let request = head(at);
+        let mut of_both = Vec::new();
+        for mut stream in pair {
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let (sent, sent_at) = (Instant::now(), SystemTime::now());
+            of_both.push(tokio::spawn(answer(stream, meant, sent, sent_at)));
+        }
+        asked.push(of_both);
+    }
+    let mut answers = Vec::new();
+    for of_both in asked {
+        let mut sides = Vec::new();
+        for side in of_both {
+            sides.push(side.await.unwrap());
+        }
+        answers.push(sides.try_into().unwrap());
+    }
+    answers
+}
+
+async fn answer(
+    mut stream: TcpStream,
+    meant: Instant,
+    sent: Instant,
+    sent_at: SystemTime,
+) -> Answer {
+    let mut head = Vec::new();
+    let read = async {
+        while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+            assert!(stream.read_buf(&mut head).await.unwrap() > 0, "no answer");
+        }
+    };
+    timeout(DEADLINE, read).await.expect("an answer");
+    let took = sent.elapsed();
+    let head = String::from_utf8_lossy(&head).to_lowercase();
+    let field = |name: &str| {
+        let line = head.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().trim().to_owned()
+    };
+    let late = sent - meant;
+    Answer {
+        late: late.max(received_late(&field("x-time:"), sent_at)),
+        took,
+        status: crate::running::status(&head),
+        limit_status: field("x-limit:"),
+    }
+}
+
+/// How much later than it was sent it was received, if this says: the time of the answer, and how
+/// long the request took, both in seconds.
+fn received_late(times: &str, sent_at: SystemTime) -> Duration {
+    let mut seconds = times.split(' ').map(str::parse::<f64>);
+    let (Some(Ok(answered)), Some(Ok(took))) = (seconds.next(), seconds.next()) else {
+        return Duration::ZERO;
+    };
+    let sent_at = sent_at.duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+    Duration::from_secs_f64((answered - took - sent_at).max(0.0))
+}
+
+/// The body of a GET.
+pub(crate) async fn body_of(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}

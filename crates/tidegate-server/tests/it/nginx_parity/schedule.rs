@@ -1,0 +1,95 @@
+//! When requests are sent: drawn from a seed, and away from where a few milliseconds matter.
+
+use super::zone::{Model, Status, Zone};
+
+/// So far may a request be from its time without a change of any verdict.
+const MARGIN_MILLIS: i64 = 5;
+/// Within a group, one request after the other.
+const STEP_MICROS: u64 = 800;
+
+/// Requests of one client at (nearly) one time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    /// Since the start.
+    pub(crate) millis: u64,
+    pub(crate) client: usize,
+    pub(crate) count: u64,
+}
+
+impl Group {
+    /// When each is sent, in microseconds since the start.
+    pub(crate) fn micros(self) -> impl Iterator<Item = u64> {
+        (0..self.count).map(move |at| self.millis * 1_000 + at * STEP_MICROS)
+    }
+}
+
+/// A dozen within 10 ms, and some at odd times. Of two clients each sends half of the dozen.
+pub(crate) fn schedule(zones: &[Zone], clients: usize, seed: u64) -> Vec<Group> {
+    let mut random = Random(seed);
+    let mut groups: Vec<_> = (0..clients)
+        .map(|client| Group {
+            millis: 17 * client as u64,
+            client,
+            count: 12 / clients as u64,
+        })
+        .collect();
+    assert!(is_robust(zones, &groups, &mut random), "{zones:?}");
+    for _ in 0..7 {
+        let last = groups[groups.len() - 1].millis;
+        for _ in 0..200 {
+            let group = Group {
+                millis: last + random.between(60, 450),
+                client: random.between(0, clients as u64 - 1) as usize,
+                count: random.between(1, 3),
+            };
+            groups.push(group);
+            if is_robust(zones, &groups, &mut random) {
+                break;
+            }
+            groups.pop();
+        }
+    }
+    assert!(groups.len() > 4, "few times are robust: {zones:?}");
+    groups
+}
+
+/// Whether small shifts of the requests change no verdict.
+fn is_robust(zones: &[Zone], groups: &[Group], random: &mut Random) -> bool {
+    let kinds = kinds(zones, groups, || 0);
+    let mut shift = || random.between(0, 2 * MARGIN_MILLIS as u64) as i64 - MARGIN_MILLIS;
+    (0..40).all(|_| self::kinds(zones, groups, &mut shift) == kinds)
+}
+
+/// What becomes of each request, without delays; those of a group may change places.
+fn kinds(zones: &[Zone], groups: &[Group], mut shift: impl FnMut() -> i64) -> Vec<Status> {
+    let mut model = Model::new(zones);
+    let mut kinds = Vec::new();
+    for group in groups {
+        let times = group.micros().map(|micros| micros as i64 / 1_000 + shift());
+        let mut times: Vec<_> = times.collect();
+        times.sort_unstable();
+        let statuses = times
+            .into_iter()
+            .map(|time| match model.ask(time, group.client) {
+                Status::Delayed(_) => Status::Delayed(0),
+                other => other,
+            });
+        let mut statuses: Vec<_> = statuses.collect();
+        statuses.sort_unstable();
+        kinds.extend(statuses);
+    }
+    kinds
+}
+
+/// splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn between(&mut self, least: u64, most: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        least + (mixed ^ (mixed >> 31)) % (most - least + 1)
+    }
+}

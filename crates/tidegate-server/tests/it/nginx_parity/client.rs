@@ -10,7 +10,7 @@ use tokio::time::{sleep_until, timeout};
 use crate::running::DEADLINE;
 
 /// A request that was sent later than this is another schedule than the one that was meant.
-pub(crate) const LATE: Duration = Duration::from_millis(4);
+pub(crate) const LATE: Duration = Duration::from_millis(7);
 
 /// What one side answered to one request.
 #[derive(Clone, Debug)]

@@ -13,9 +13,9 @@ const WITHIN: Duration = Duration::from_millis(15);
 /// What one attempt has shown.
 pub(crate) enum Judgement {
     Same,
-    /// With a table of both sides.
-    Different(String),
-    /// Requests were late: nothing can be said.
+    /// In these groups (all, where it is the counts), with a table of both sides.
+    Different(Vec<usize>, String),
+    /// They differ, and requests were late: nothing can be said.
     Late(String),
 }
 
@@ -28,14 +28,9 @@ pub(crate) fn judge(
     answers: &[[Answer; 2]],
     counted: &Counted,
 ) -> Judgement {
-    let table = table(case, requests, answers, counted);
-    if answers.iter().flatten().any(|answer| answer.late > LATE) {
-        return Judgement::Late(table);
-    }
-    let groups = 0..case.groups.len();
-    let waits_alike = groups.into_iter().all(|group| {
+    let differs = |group: &usize| {
         let of_group = requests.iter().zip(answers);
-        let of_group = of_group.filter(|((_, _, at), _)| *at == group);
+        let of_group = of_group.filter(|((_, _, at), _)| at == group);
         let both: Vec<_> = of_group.map(|(_, both)| both).collect();
         let waits = [0, 1].map(|side| {
             let mut waits: Vec<_> = both.iter().map(|both| Wait::of(&both[side])).collect();
@@ -43,13 +38,21 @@ pub(crate) fn judge(
             waits
         });
         let mut pairs = waits[0].iter().zip(&waits[1]);
-        pairs.all(|(nginx, ours)| nginx.is_like(*ours))
-    });
-    let counts_alike = !case.place.dry_run || counted.agrees_with(answers);
-    if waits_alike && counts_alike {
-        Judgement::Same
+        !pairs.all(|(nginx, ours)| nginx.is_like(*ours))
+    };
+    let groups = 0..case.groups.len();
+    let mut different: Vec<_> = groups.clone().filter(differs).collect();
+    if case.place.dry_run && !counted.agrees_with(answers) {
+        different = groups.collect();
+    }
+    if different.is_empty() {
+        return Judgement::Same;
+    }
+    let table = table(case, requests, answers, counted);
+    if answers.iter().flatten().any(|answer| answer.late > LATE) {
+        Judgement::Late(table)
     } else {
-        Judgement::Different(table)
+        Judgement::Different(different, table)
     }
 }
 

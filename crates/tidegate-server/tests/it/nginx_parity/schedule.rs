@@ -3,7 +3,7 @@
 use super::zone::{Model, Status, Zone};
 
 /// So far may a request be from its time without a change of any verdict.
-const MARGIN_MILLIS: i64 = 5;
+const MARGIN_MILLIS: i64 = 8;
 /// Within a group, one request after the other.
 const STEP_MICROS: u64 = 800;
 
@@ -28,7 +28,7 @@ pub(crate) fn schedule(zones: &[Zone], clients: usize, seed: u64) -> Vec<Group> 
     let mut random = Random(seed);
     let mut groups: Vec<_> = (0..clients)
         .map(|client| Group {
-            millis: 17 * client as u64,
+            millis: 20 * client as u64,
             client,
             count: 12 / clients as u64,
         })

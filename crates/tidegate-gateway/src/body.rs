@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tidegate_http::access_log::Ended;
 use tidegate_node::Hold;
 
 use crate::client::Client;
@@ -53,6 +54,12 @@ impl Body for RequestBody {
             return Poll::Ready(None);
         };
         let frame = Pin::new(&mut *incoming).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &frame {
+            let length = length(frame);
+            this.client
+                .log
+                .note(|record| record.bytes_received += length);
+        }
         this.client
             .watch
             .upload_moved(frame.is_ready(), this.timeout);
@@ -90,6 +97,10 @@ pub(crate) struct ResponseBody {
     kind: Kind,
     /// Given back when this is dropped.
     hold: Hold,
+    /// Whether the request that it answers is noted.
+    is_noted: bool,
+    /// How it ended, if it has.
+    ended: Option<Ended>,
     client: Rc<Client>,
 }
 
@@ -105,6 +116,8 @@ impl ResponseBody {
         Self {
             kind: Kind::Full(bytes),
             hold: Hold::default(),
+            is_noted: false,
+            ended: None,
             client,
         }
     }
@@ -114,6 +127,8 @@ impl ResponseBody {
         let body = Self {
             kind: Kind::Upstream { incoming, lease },
             hold: Hold::default(),
+            is_noted: false,
+            ended: None,
             client,
         };
         body.expect_more();
@@ -124,6 +139,42 @@ impl ResponseBody {
         self.client
             .watch
             .expect(Phase::Body, self.client.core.timeouts().response);
+    }
+
+    /// The request that it answers has ended when this has.
+    pub(crate) fn ends_request(&mut self) {
+        self.is_noted = self.client.log.is_noting();
+    }
+
+    /// How it has ended, when it is dropped.
+    fn end(&self) -> Ended {
+        let is_whole = || {
+            let mut wants_body = true;
+            self.client
+                .log
+                .note(|record| wants_body = record.wants_body());
+            self.is_end_stream() || !wants_body
+        };
+        match self.ended {
+            Some(ended) => ended,
+            None if is_whole() => Ended::Complete,
+            None => Ended::ClientGone,
+        }
+    }
+
+    fn next_frame(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match &mut self.kind {
+            Kind::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                self.kind = Kind::Done;
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+            Kind::Upstream { incoming, lease } => lease.connection().poll_body(incoming, context),
+            Kind::Done => Poll::Ready(None),
+        }
     }
 
     /// Keeps `hold` until the body has ended.
@@ -141,28 +192,26 @@ impl Body for ResponseBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
-        match &mut this.kind {
-            Kind::Full(bytes) => {
-                let bytes = std::mem::take(bytes);
-                this.kind = Kind::Done;
-                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
-            }
-            Kind::Upstream { incoming, lease } => {
-                let frame = lease.connection().poll_body(incoming, context);
-                match &frame {
-                    Poll::Ready(Some(Ok(_))) => {
-                        this.expect_more();
-                    }
-                    Poll::Ready(Some(Err(error))) => {
-                        this.client.core.counters.upstream_broken.add(1);
-                        tracing::debug!(%error, "an upstream broke off within its response");
-                    }
-                    Poll::Ready(None) | Poll::Pending => {}
+        let polled = this.next_frame(context);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Kind::Upstream { .. } = this.kind {
+                    this.expect_more();
                 }
-                frame
+                if this.is_noted {
+                    let length = length(frame);
+                    this.client.log.note(|record| record.bytes_sent += length);
+                }
             }
-            Kind::Done => Poll::Ready(None),
+            Poll::Ready(Some(Err(error))) => {
+                this.ended = Some(Ended::UpstreamBrokeOff);
+                this.client.core.counters.upstream_broken.add(1);
+                tracing::debug!(%error, "an upstream broke off within its response");
+            }
+            Poll::Ready(None) => this.ended = Some(Ended::Complete),
+            Poll::Pending => {}
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
@@ -184,6 +233,9 @@ impl Body for ResponseBody {
 
 impl Drop for ResponseBody {
     fn drop(&mut self) {
+        if self.is_noted {
+            self.client.log.end(self.end());
+        }
         let watch = &self.client.watch;
         watch.expect(Phase::Idle, self.client.core.timeouts().idle);
         if let Kind::Upstream { incoming, lease } = std::mem::replace(&mut self.kind, Kind::Done) {
@@ -192,6 +244,10 @@ impl Drop for ResponseBody {
             lease.give_back(watch.now());
         }
     }
+}
+
+fn length(frame: &Frame<Bytes>) -> u64 {
+    frame.data_ref().map_or(0, |bytes| bytes.len() as u64)
 }
 
 impl fmt::Debug for ResponseBody {

@@ -9,14 +9,17 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use http::HeaderValue;
+use http::{HeaderValue, Request, StatusCode};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::service::service_fn;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::access_log::{Record, Recorder};
 use crate::core::Core;
 use crate::exchange;
+use crate::request_id::RequestId;
+use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::watch::{Phase, Watch};
 
@@ -28,6 +31,10 @@ pub(crate) struct Client {
     /// The peer's address as `X-Forwarded-For` has it.
     pub(crate) peer_text: HeaderValue,
     pub(crate) watch: Watch,
+    /// What is noted of the request that is under way.
+    pub(crate) log: Recorder,
+    /// The id of the request that is under way.
+    pub(crate) id: RequestId,
     /// Whether a request's body was left unread, so that closing at once could destroy the
     /// answer on its way.
     pub(crate) linger: Cell<bool>,
@@ -51,14 +58,29 @@ impl Client {
         let peer_text =
             HeaderValue::try_from(peer.to_string()).expect("an address is printable ASCII");
         let watch = Watch::new(Instant::now(), core.timeouts().header);
+        let log = Recorder::new(Rc::clone(&core.lines), peer);
         Self {
             core,
             peer,
             peer_text,
             watch,
+            log,
+            id: RequestId::default(),
             linger: Cell::new(false),
             awaits_100: Cell::new(false),
         }
+    }
+}
+
+impl Client {
+    /// A request has come: it has an id from now on, and is noted.
+    pub(crate) fn begin<B>(&self, request: &Request<B>, settings: &Rc<Settings>) {
+        let trusted = || settings.trusted.contains(self.peer);
+        let name = settings.request_id.as_ref();
+        self.id
+            .begin(name, request.headers(), trusted, &self.core.ids);
+        self.log.begin(request, settings, self.watch.now());
+        self.log.note(|record| record.id = self.id.value());
     }
 }
 
@@ -77,7 +99,10 @@ pub(crate) async fn serve(core: Rc<Core>, stream: TcpStream, peer: SocketAddr) {
         End::Closed if client.linger.get() => {
             linger(connection.into_parts().io.socket.into_inner()).await;
         }
-        End::TimedOut => client.core.counters.connections_timed_out.add(1),
+        End::TimedOut => {
+            client.core.counters.connections_timed_out.add(1);
+            client.log.note(Record::timed_out);
+        }
         End::Closed | End::Broken => {}
     }
 }
@@ -140,6 +165,16 @@ async fn drive(client: &Client, connection: &mut impl Drive) -> End {
             Poll::Ready(Ok(())) => Poll::Ready(End::Closed),
             Poll::Ready(Err(error)) => {
                 tracing::debug!(peer = %client.peer, %error, "a client connection broke off");
+                if error.is_parse() {
+                    // hyper has answered it.
+                    let too_large = error.is_parse_too_large();
+                    let status = if too_large {
+                        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+                    } else {
+                        StatusCode::BAD_REQUEST
+                    };
+                    client.log.unreadable(&core.settings(), status);
+                }
                 Poll::Ready(End::Broken)
             }
             // It was not as idle as that: a request's body has not ended, or the last answer

@@ -19,8 +19,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
+use crate::access_log::{Lines, Outlet};
 use crate::client;
 use crate::counters::CoreCounters;
+use crate::request_id::Ids;
 use crate::settings::{Settings, Timeouts};
 use crate::upstream::Server;
 
@@ -30,6 +32,9 @@ pub(crate) struct Core {
     pub(crate) timer: Arc<dyn Timer>,
     pub(crate) counters: Arc<CoreCounters>,
     pub(crate) http: http1::Builder,
+    /// Lines of the access log.
+    pub(crate) lines: Rc<Lines>,
+    pub(crate) ids: Ids,
     /// Wakes all connections when the gateway stops.
     pub(crate) stop: Notify,
     stopping: Cell<bool>,
@@ -55,6 +60,7 @@ impl Core {
         timer: Arc<dyn Timer>,
         counters: Arc<CoreCounters>,
         places: Arc<Semaphore>,
+        log: Outlet,
     ) -> Rc<Self> {
         let servers = RefCell::default();
         let settings = {
@@ -63,11 +69,14 @@ impl Core {
                 server(&servers, address, &counters)
             })
         };
+        let lines = Rc::new(Lines::new(log, Arc::clone(&counters)));
         Rc::new(Self {
             node,
             timer,
             counters,
             http: http(gateway),
+            lines,
+            ids: Ids::default(),
             stop: Notify::new(),
             stopping: Cell::new(false),
             timeouts: Cell::new(settings.timeouts),
@@ -86,6 +95,11 @@ impl Core {
     /// The timeouts of the newest policy that a request has met.
     pub(crate) fn timeouts(&self) -> Timeouts {
         self.timeouts.get()
+    }
+
+    /// What goes with the newest policy that a request has met.
+    pub(crate) fn settings(&self) -> Rc<Settings> {
+        Rc::clone(&self.settings.borrow())
     }
 
     /// What goes with `snapshot`.
@@ -126,6 +140,7 @@ impl Core {
             accepting.spawn_local(Rc::clone(&self).accept(listener));
         }
         let sweeping = tokio::task::spawn_local(Rc::clone(&self).sweep());
+        let logging = tokio::task::spawn_local(Rc::clone(&self.lines).keep_moving());
         tokio::select! {
             () = stop => {}
             Some(_) = accepting.join_next() => {
@@ -148,6 +163,7 @@ impl Core {
             );
         }
         sweeping.abort();
+        logging.abort();
         Ok(())
     }
 

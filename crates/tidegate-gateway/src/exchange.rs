@@ -10,13 +10,18 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tidegate::Timestamp;
 use tidegate_http::Problem;
+use tidegate_http::debug_field::DEBUG;
 use tidegate_node::{Call, Hold, Pending, Turn};
+use tidegate_policy::Denial;
 
+use crate::access_log::Record;
 use crate::answer::{self, LimitFields};
 use crate::body::{RequestBody, ResponseBody};
 use crate::client::Client;
+use crate::debug;
 use crate::echo;
 use crate::forward::{self, Origin};
+use crate::refusal::{Outcome, Refusal, Refusals};
 use crate::settings::Settings;
 use crate::upstream::{Failure, Lease, Servers, Upstream};
 use crate::vet::{vet, vet_response};
@@ -44,7 +49,7 @@ pub(crate) async fn answer(
     client
         .awaits_100
         .set(request.headers().contains_key(EXPECT));
-    let response = match admit(client, &request).await {
+    let mut response = match admit(client, &request).await {
         Err(refusal) => answer::instead_of(Some(request.into_body()), client, refusal),
         Ok(mut passage) => {
             if let Some(at) = passage.wait_until {
@@ -56,6 +61,11 @@ pub(crate) async fn answer(
                 trusted: passage.trusted,
             };
             forward::rewrite_request(&mut request, &origin);
+            client.id.add_to(request.headers_mut());
+            if passage.settings.debug_header.is_some() {
+                // There may be a token in it.
+                request.headers_mut().remove(DEBUG);
+            }
             let mut response = match &*passage.upstream {
                 Upstream::Echo => {
                     let echo = echo::answer(&request);
@@ -74,6 +84,9 @@ pub(crate) async fn answer(
         }
     };
     client.core.counters.response(response.status());
+    client.id.add_to(response.headers_mut());
+    client.log.note(|record| record.answers(response.status()));
+    response.body_mut().ends_request();
     Ok(response)
 }
 
@@ -84,16 +97,48 @@ async fn admit(client: &Client, request: &Request<Incoming>) -> Result<Passage, 
     loop {
         match decide(client, request, came, turn) {
             Decided::Goes(passage) => return Ok(passage),
-            Decided::Refused(refusal) => return Err(refusal),
+            Decided::Answered(answer) => return Err(answer),
+            Decided::Refused(refused) => return refuse(client, *refused).await,
             Decided::Waits(pending) => turn = pending.wait(&*client.core.timer).await,
         }
     }
 }
 
+/// Keeps a refused request waiting, where its limit wants that, and says what becomes of it then.
+async fn refuse(client: &Client, refused: RefusedRequest) -> Result<Passage, answer::Local> {
+    let RefusedRequest { refusal, settings } = refused;
+    if let Some(wait) = refusal.wait {
+        client.core.timer.sleep_until(wait.until).await;
+    }
+    match refusal.outcome {
+        Outcome::Answered(answer) => Err(answer),
+        Outcome::Degraded(upstream, fields) => Ok(Passage {
+            upstream: Rc::clone(&settings.upstreams[upstream]),
+            trusted: settings.trusted.contains(client.peer),
+            settings,
+            fields,
+            hold: Hold::default(),
+            wait_until: None,
+        }),
+    }
+}
+
+/// A request that its limits refuse.
+struct RefusedRequest {
+    refusal: Refusal,
+    settings: Rc<Settings>,
+}
+
 /// What became of a request this time.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most requests go, and need no allocation for it"
+)]
 enum Decided {
     Goes(Passage),
-    Refused(answer::Local),
+    /// Without being looked at by limits.
+    Answered(answer::Local),
+    Refused(Box<RefusedRequest>),
     Waits(Pending),
 }
 
@@ -102,18 +147,32 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     let core = &client.core;
     let snapshot = core.node.snapshot();
     let settings = core.settings_of(&snapshot);
+    if let Turn::First = turn {
+        client.begin(request, &settings);
+    }
     if let Err(fault) = vet(request, settings.max_headers) {
         let problem = Problem::of(fault.status);
-        return Decided::Refused(answer::problem(&problem.detail(fault.detail)));
+        return Decided::Answered(answer::problem(&problem.detail(fault.detail)));
     }
     let client_ip = settings.trusted.client(client.peer, request.headers());
     let view = RequestView::of(request, Some(client_ip));
-    let Some(route) = snapshot.policy().route(&view) else {
+    let policy = snapshot.policy();
+    let access = policy.gateway.as_ref().map(|gateway| &gateway.access);
+    let denial = access.and_then(|access| access.denial(&view, ""));
+    let route = policy.route(&view);
+    let id = route.map(|route| route.id.as_str());
+    client.log.note(|record| record.takes(client_ip, id));
+    if let Some(denial) = denial {
+        return deny(client, denial);
+    }
+    let Some(route) = route else {
         let problem = Problem::of(StatusCode::NOT_FOUND);
-        return Decided::Refused(answer::problem(
-            &problem.detail("no route matches this request"),
-        ));
+        let problem = problem.detail("no route matches this request");
+        return Decided::Answered(answer::problem(&problem));
     };
+    if let Some(denial) = route.access.denial(&view, &route.id) {
+        return deny(client, denial);
+    }
     let now = match turn {
         Turn::First => came,
         Turn::With(_) | Turn::Last | Turn::Shared(_) => core.node.clock().now(),
@@ -129,12 +188,22 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     };
     let admission = match snapshot.decide_or_wait(&call, came, turn) {
         Ok(admission) => admission,
-        Err(pending) => return Decided::Waits(pending),
+        Err(pending) => {
+            client.log.note(Record::waits);
+            return Decided::Waits(pending);
+        }
     };
-    let fields = LimitFields::of(&admission, &settings);
+    client.log.note(|record| record.decided(&admission));
+    let mut fields = LimitFields::of(&admission, &settings, now);
+    if let Some(who) = &settings.debug_header
+        && debug::may_ask(who, request.headers(), client_ip)
+    {
+        fields.debug = Some(Box::new(debug::answer(&route.id, &admission)));
+    }
     if !admission.is_allowed() {
         core.counters.refused.add(1);
-        return Decided::Refused(answer::refusal(&admission, fields, &settings));
+        let refusal = Refusals::of(request, &admission, fields, &settings, core.node.clock());
+        return Decided::Refused(Box::new(RefusedRequest { refusal, settings }));
     }
     let delay = admission.delay();
     Decided::Goes(Passage {
@@ -145,6 +214,17 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
         hold: admission.into_hold(),
         wait_until: (!delay.is_zero()).then(|| now.after(delay)),
     })
+}
+
+/// Answers a request that may not come in.
+fn deny(client: &Client, denial: Denial<'_>) -> Decided {
+    client.core.counters.denied.add(1);
+    let detail = match denial {
+        Denial::Denied(part) => format!("its `{part}` may not come in"),
+        Denial::NotAllowed => "only some may come in, and this is none of them".to_owned(),
+    };
+    let problem = Problem::of(StatusCode::FORBIDDEN).detail(detail);
+    Decided::Answered(answer::problem(&problem))
 }
 
 /// Sends `request`, which is there, to one of `servers`, and brings its answer, or says why
@@ -164,6 +244,7 @@ async fn exchange(
     let mut stillborn = 0;
     let failure = loop {
         client.watch.hold();
+        client.log.note(|record| record.asks(servers.name()));
         let connected = servers.connect(settings.timeouts.connect).await;
         let untouched = request
             .take()
@@ -175,11 +256,13 @@ async fn exchange(
                 return answer::instead_of(body, client, no_server(servers, &error));
             }
         };
+        client.log.note(|record| record.asks_server(lease.server()));
         client.watch.expect_response(settings.timeouts.response);
         let started = pin!(lease.connection().start(untouched));
         match lease.connection().response(started, &client.watch).await {
             Ok(response) => {
                 counters.upstream_requests.add(1);
+                client.log.note(Record::server_answers);
                 match vet_response(&response) {
                     Ok(()) => return relay(client, response, lease),
                     Err(fault) => {

@@ -3,10 +3,13 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use http::HeaderName;
 use tidegate_http::TrustedProxies;
-use tidegate_policy::{Gateway, Policy};
+use tidegate_policy::{DebugHeader, Gateway, LimitHeaders, Policy};
 
+use crate::access_log;
 use crate::phrases::Phrases;
+use crate::refusal::Refusals;
 use crate::upstream::{Server, Upstream};
 
 /// What requests and connections look up; rebuilt when the policy has been reloaded.
@@ -18,9 +21,14 @@ pub(crate) struct Settings {
     pub(crate) revision: u64,
     pub(crate) trusted: TrustedProxies,
     pub(crate) upstreams: Box<[Rc<Upstream>]>,
-    pub(crate) rate_limit_headers: bool,
+    pub(crate) headers: LimitHeaders,
     pub(crate) phrases: Phrases,
-    pub(crate) x_rate_limit_headers: bool,
+    pub(crate) refusals: Refusals,
+    pub(crate) access_log: Option<access_log::Rules>,
+    /// Who may ask what each limit said.
+    pub(crate) debug_header: Option<DebugHeader>,
+    /// The header that ids of requests are in.
+    pub(crate) request_id: Option<HeaderName>,
     pub(crate) timeouts: Timeouts,
     pub(crate) max_headers: usize,
 }
@@ -52,9 +60,13 @@ impl Settings {
             upstreams: upstreams
                 .map(|one| Rc::new(Upstream::new(one, &mut server)))
                 .collect(),
-            rate_limit_headers: gateway.rate_limit_headers,
+            headers: gateway.headers,
             phrases: Phrases::default(),
-            x_rate_limit_headers: gateway.x_rate_limit_headers,
+            refusals: Refusals::new(policy),
+            access_log: gateway.access_log.as_ref().map(access_log::Rules::new),
+            debug_header: gateway.debug_header.clone(),
+            request_id: (gateway.request_id.as_ref())
+                .and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok()),
             timeouts: Timeouts::of(gateway),
             max_headers: gateway.max_headers,
         }

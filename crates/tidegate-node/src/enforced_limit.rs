@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate::store::StoreStats;
 use tidegate::{Algorithm, Ask, Decision, Enforcer, QuotaError, Retry, Timestamp, Verdict};
-use tidegate::{KeyHash, KeyHasher, SharedLimit, StoreId};
+use tidegate::{ConcurrencyLimiter, KeyHash, KeyHasher, SharedLimit, StoreId};
 use tidegate_policy::{KeyPart, LimitRule, OnMissing};
 
 use crate::call::Call;
@@ -26,6 +26,8 @@ pub struct EnforcedLimit {
     counts: Arc<Counts>,
     /// How other nodes have it, too.
     shared: Option<Shared>,
+    /// Places for those who are kept waiting before they are refused.
+    tarpit: Option<Arc<ConcurrencyLimiter>>,
 }
 
 /// What a request has to do with a limit.
@@ -41,7 +43,7 @@ pub(crate) enum Meets<'a> {
     },
     /// It lacks this part, and is refused for it.
     Refused(&'a KeyPart),
-    /// It lacks a part, and the limit does not apply.
+    /// It lacks a part, or is exempt, and the limit does not apply.
     Passed,
 }
 
@@ -99,6 +101,7 @@ impl EnforcedLimit {
                 }
                 _ => None,
             },
+            tarpit: tarpit(rule, old)?,
         })
     }
 
@@ -136,6 +139,17 @@ impl EnforcedLimit {
         &self.counts
     }
 
+    pub(crate) const fn shared_counts(&self) -> &Arc<Counts> {
+        &self.counts
+    }
+
+    /// How many places of this node's own concurrency limit are taken, of all keys; `None` for
+    /// other limits. Looks at all that its store holds.
+    pub fn in_use(&self) -> Option<u64> {
+        let is_own = self.enforcers[0].is_gate() && self.shared.is_none();
+        is_own.then(|| self.enforcers[0].all_in_use())
+    }
+
     /// Since when the state that nodes share cannot be reached; `None` while it can, or for a
     /// limit of this node's own.
     pub fn unavailable_since(&self) -> Option<Timestamp> {
@@ -161,6 +175,10 @@ impl EnforcedLimit {
     }
 
     pub(crate) fn meet(&self, call: &Call<'_>, hasher: &KeyHasher) -> Meets<'_> {
+        if !self.rule.exempt.is_empty() && self.rule.exempt.find(call.request, call.route).is_some()
+        {
+            return Meets::Passed;
+        }
         let key = KeyBytes::of(&self.rule.key, call, self.ipv6_prefix);
         if let Some(missing) = key.missing() {
             match self.rule.on_missing {
@@ -186,6 +204,24 @@ impl EnforcedLimit {
     pub(crate) fn ask(&self, algorithm: &Algorithm, call: &Call<'_>) -> Ask {
         self.rule.ask(algorithm, call.permits, call.max_wait)
     }
+
+    /// The same of one who goes to the line, with the priority that it has there.
+    pub(crate) fn ask_in_line(&self, algorithm: &Algorithm, call: &Call<'_>) -> Ask {
+        let ask = self.ask(algorithm, call);
+        let first = self
+            .rule
+            .queue
+            .as_ref()
+            .and_then(|queue| queue.first.as_ref());
+        first.map_or(ask, |first| {
+            ask.priority(first.of(call.request, call.route, self.ipv6_prefix))
+        })
+    }
+
+    /// Who is kept waiting before being refused; `None` where nobody is.
+    pub const fn tarpit(&self) -> Option<&Arc<ConcurrencyLimiter>> {
+        self.tarpit.as_ref()
+    }
 }
 
 /// The limit's own numbers, then each override's.
@@ -194,6 +230,24 @@ fn algorithms(rule: &LimitRule) -> Vec<Algorithm> {
         .chain(rule.overrides.iter().map(|one| &one.limit))
         .map(|limit| *limit.algorithm())
         .collect()
+}
+
+/// The tarpit of `rule`; that of `old`, with those who are in it, where it has one.
+fn tarpit(
+    rule: &LimitRule,
+    old: Option<&EnforcedLimit>,
+) -> Result<Option<Arc<ConcurrencyLimiter>>, QuotaError> {
+    let Some(tarpit) = rule.on_limit.as_ref().and_then(|on_limit| on_limit.tarpit) else {
+        return Ok(None);
+    };
+    let length = tarpit.length as u64;
+    match old.and_then(|old| old.tarpit.as_ref()) {
+        Some(old) => {
+            old.set_max(length)?;
+            Ok(Some(Arc::clone(old)))
+        }
+        None => ConcurrencyLimiter::new(length).map(Arc::new).map(Some),
+    }
 }
 
 /// What a request is told that no waiting helps.

@@ -6,6 +6,8 @@
 mod field;
 mod gateway;
 mod limit;
+mod observe;
+mod on_limit;
 mod redis;
 mod text;
 mod upstream;
@@ -13,11 +15,17 @@ mod upstream;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(crate) use self::field::{Field, Map, OneOrMany};
-pub(crate) use self::gateway::{AdminFile, GatewayFile, MatchFile, RouteFile};
+pub(crate) use self::field::{Field, Map, MapOrText, OneOrMany};
+pub(crate) use self::gateway::{AccessFile, AdminFile, GatewayFile, MatchFile, RouteFile};
 pub(crate) use self::limit::{
     AlgorithmName, AlignName, LimitFile, OnChangeName, OnMissingName, OnUnavailableName,
-    OverrideFile, QueueFile, RefillName, SchemeName, StoreName, ThenName,
+    OverrideFile, RefillName, SchemeName, StoreName, ThenName,
+};
+pub(crate) use self::observe::{
+    AccessLogFile, DebugHeaderFile, HeadersFile, LogFormatName, LogOnlyName, ResetName,
+};
+pub(crate) use self::on_limit::{
+    AnswerFile, OnLimitFile, QueueFile, QueueOrder, RedirectFile, TarpitFile,
 };
 pub(crate) use self::redis::RedisFile;
 pub(crate) use self::text::{DurationText, RateText, Scalar, SizeText};

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+use crate::access::Access;
+use crate::observe::{AccessLog, DebugHeader, LimitHeaders};
 use crate::router::Routes;
 
 /// The reverse proxy's part of a policy. [`Default`] is what a policy file gets that says
@@ -17,12 +19,18 @@ pub struct Gateway {
     pub trusted_proxies: Vec<IpNet>,
     /// How many leading bits of an IPv6 address are "the client".
     pub ipv6_prefix: u8,
+    /// Who may come in.
+    pub access: Access,
     /// Routes; the first that matches wins.
     pub routes: Routes,
-    /// Whether answers carry `RateLimit` and `RateLimit-Policy`.
-    pub rate_limit_headers: bool,
-    /// Whether answers carry `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
-    pub x_rate_limit_headers: bool,
+    /// What answers tell clients of limits.
+    pub headers: LimitHeaders,
+    /// Where a line for each request goes.
+    pub access_log: Option<AccessLog>,
+    /// The header that has a request's id, in lower case; `None` where requests have none.
+    pub request_id: Option<String>,
+    /// Who may ask what each limit answered; nobody by default.
+    pub debug_header: Option<DebugHeader>,
     /// Longest time from a request's first byte to the end of its header.
     pub header_timeout: Duration,
     /// Longest time a client connection rests between two requests.
@@ -52,9 +60,12 @@ impl Default for Gateway {
             listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))],
             trusted_proxies: Vec::new(),
             ipv6_prefix: Self::DEFAULT_IPV6_PREFIX,
+            access: Access::default(),
             routes: Routes::default(),
-            rate_limit_headers: true,
-            x_rate_limit_headers: false,
+            headers: LimitHeaders::default(),
+            access_log: None,
+            request_id: None,
+            debug_header: None,
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_mins(1),
             connect_timeout: Duration::from_secs(2),

@@ -4,7 +4,7 @@
 /// Keys, by the container that they will be in.
 const LATER_KEYS: &[(&str, &[&str])] = &[
     ("a policy", &["service"]),
-    ("on_limit", &["reject", "redirect", "degrade", "challenge"]),
+    ("on_limit", &["challenge"]),
     ("a limit", &["bandwidth"]),
     ("an override", &["bandwidth"]),
 ];

@@ -1,9 +1,29 @@
 //! Limits as tower layers, for axum, hyper and tonic services; tidegate's own gateway is made of
 //! the same parts.
 //!
+//! - [`LimitLayer`] asks whoever [decides](Decide): a [`RateLimit`], a [`ConcurrencyLimit`], or
+//!   something of your own, and answers those who are refused with an [`Answer`].
+//! - [`AccessLayer`] says who may come in at all.
+//!
 //! Nothing here needs a runtime: what waits, waits on a [`Timer`](tidegate::Timer). Futures and
 //! bodies are `Send` where the service, the body and the decider are.
 
+mod accept;
+mod access;
+mod answer;
+mod body;
+mod concurrency;
+mod decide;
 mod held;
+mod limit;
+mod rate;
+mod template;
 
+pub use access::{AccessFuture, AccessLayer, AccessService};
+pub use answer::{Answer, Refused};
+pub use body::LimitBody;
+pub use concurrency::{ConcurrencyLimit, Places};
+pub use decide::{Decide, Decided, Deciding, Told};
 pub use held::Held;
+pub use limit::{LimitFuture, LimitLayer, LimitService};
+pub use rate::{RateLimit, Together};

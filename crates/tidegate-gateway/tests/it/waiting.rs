@@ -24,7 +24,7 @@ const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 struct ManualTimer(mpsc::UnboundedSender<Asked>);
 
 /// Until when somebody sleeps, and what wakes them.
-type Asked = (Timestamp, oneshot::Sender<()>);
+pub(crate) type Asked = (Timestamp, oneshot::Sender<()>);
 
 impl Timer for ManualTimer {
     fn sleep_until(&self, at: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -37,7 +37,7 @@ impl Timer for ManualTimer {
 }
 
 /// A gateway under this limit; its clock, which stands still, and what its timer is asked for.
-fn limited(
+pub(crate) fn limited(
     upstream: &Upstream,
     limit: &str,
 ) -> (Running, ManualClock, mpsc::UnboundedReceiver<Asked>) {

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::names::Names;
 use super::scalars::{duration, listen, number, size, timeout};
-use super::{check_count, hidden, routes};
+use super::{access, check_count, hidden, observe, routes};
 use crate::admin::Admin;
 use crate::file::{AdminFile, GatewayFile, PolicyFile};
 use crate::gateway::Gateway;
@@ -17,8 +17,8 @@ use crate::source::Span;
 
 /// Most addresses that the gateway listens on.
 const MAX_LISTEN: usize = 64;
-/// Most entries of `trusted_proxies`.
-const MAX_TRUSTED_PROXIES: usize = 1_000;
+/// Most entries of a list of addresses and networks.
+pub(super) const MAX_NETWORKS: usize = 1_000;
 /// Bounds of `max_header_bytes`: what an HTTP parser needs, and what one request may cost.
 const HEADER_BYTES: std::ops::RangeInclusive<u64> = 8 * 1024..=1024 * 1024;
 
@@ -51,15 +51,12 @@ pub(super) fn compile(
         listen: addresses(file, report).unwrap_or(default.listen),
         trusted_proxies: trusted_proxies(file, report),
         ipv6_prefix,
+        access: access::compile(&file.access, report),
         routes: routes.into_iter().flatten().collect(),
-        rate_limit_headers: *file
-            .rate_limit_headers
-            .get()
-            .unwrap_or(&default.rate_limit_headers),
-        x_rate_limit_headers: *file
-            .x_rate_limit_headers
-            .get()
-            .unwrap_or(&default.x_rate_limit_headers),
+        headers: observe::limit_headers(file, report),
+        access_log: observe::access_log(file, report),
+        request_id: observe::request_id(file, report),
+        debug_header: observe::debug_header(file, report),
         header_timeout: time(&file.header_timeout, "header_timeout")
             .unwrap_or(default.header_timeout),
         idle_timeout: time(&file.idle_timeout, "idle_timeout").unwrap_or(default.idle_timeout),
@@ -117,7 +114,7 @@ fn trusted_proxies(file: &GatewayFile, report: &Report<'_>) -> Vec<IpNet> {
     let place = file.trusted_proxies.place();
     check_count(
         networks.len(),
-        MAX_TRUSTED_PROXIES,
+        MAX_NETWORKS,
         "trusted proxies",
         place,
         report,
@@ -125,7 +122,7 @@ fn trusted_proxies(file: &GatewayFile, report: &Report<'_>) -> Vec<IpNet> {
     networks
 }
 
-fn network(text: &str, place: Span, report: &Report<'_>) -> Option<IpNet> {
+pub(super) fn address_or_network(text: &str, place: Span, report: &Report<'_>) -> Option<IpNet> {
     let address = text.parse::<IpAddr>().map(IpNet::from);
     let Ok(network) = address.or_else(|_| text.parse::<IpNet>()) else {
         let message = format!("{} is no address and no network", quote(text));
@@ -133,6 +130,11 @@ fn network(text: &str, place: Span, report: &Report<'_>) -> Option<IpNet> {
         report.push(Finding::error(place, message).help(help));
         return None;
     };
+    Some(network)
+}
+
+fn network(text: &str, place: Span, report: &Report<'_>) -> Option<IpNet> {
+    let network = address_or_network(text, place, report)?;
     let whole = network.trunc();
     if network.prefix_len() == 0 {
         let message = format!(

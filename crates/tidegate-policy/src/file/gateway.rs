@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use super::{DurationText, Field, Map, OneOrMany, Scalar, SizeText};
+use super::{
+    AccessLogFile, DebugHeaderFile, DurationText, Field, HeadersFile, Map, MapOrText, OneOrMany,
+    Scalar, SizeText,
+};
 
 /// The reverse proxy.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -19,12 +22,23 @@ pub(crate) struct GatewayFile {
     pub(crate) trusted_proxies: Field<OneOrMany<String>>,
     /// How many leading bits of an IPv6 address are "the client". Default: 64.
     pub(crate) ipv6_prefix: Field<u64>,
+    /// Who may come in. Default: everybody.
+    pub(crate) access: Field<AccessFile>,
     /// Routes; the first that matches wins.
     pub(crate) routes: Field<Vec<Field<RouteFile>>>,
-    /// Whether answers carry `RateLimit` and `RateLimit-Policy`. Default: true.
+    /// What answers tell clients of limits.
+    pub(crate) headers: Field<HeadersFile>,
+    /// The same as `headers.rate_limit`.
     pub(crate) rate_limit_headers: Field<bool>,
-    /// Whether answers carry `X-RateLimit-Limit`, `-Remaining` and `-Reset`. Default: false.
+    /// The same as `headers.x_rate_limit`.
     pub(crate) x_rate_limit_headers: Field<bool>,
+    /// A line for each request: a file, `stdout`, or a map. Default: none.
+    pub(crate) access_log: Field<MapOrText<AccessLogFile>>,
+    /// Whether requests have an id: `true` for `X-Request-Id`, or the name of a header.
+    /// Default: false.
+    pub(crate) request_id: Field<Scalar>,
+    /// Who may ask with `X-Tidegate-Debug` what each limit answered. Default: nobody.
+    pub(crate) debug_header: Field<DebugHeaderFile>,
     /// Longest time to receive a request's header. Default: 10s.
     pub(crate) header_timeout: Field<DurationText>,
     /// Longest time a client connection rests. Default: 60s.
@@ -61,6 +75,24 @@ pub(crate) struct RouteFile {
     pub(crate) upstream: Field<String>,
     /// What they are held to: names of limits.
     pub(crate) limits: Field<OneOrMany<String>>,
+    /// Who may take it, of those who may come in. Default: everybody.
+    pub(crate) access: Field<AccessFile>,
+}
+
+/// Who may come in: parts of requests, as in keys, and values that they may or may not have.
+/// Addresses may be networks.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    rename = "access",
+    expecting = "lists such as { deny: { client_ip: [192.0.2.0/24] } }"
+)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Access", extend("minProperties" = 1))]
+pub(crate) struct AccessFile {
+    /// Only requests of which one part has one of these values.
+    pub(crate) allow: Field<Map<OneOrMany<Scalar>>>,
+    /// No request of which one part has one of these values.
+    pub(crate) deny: Field<Map<OneOrMany<Scalar>>>,
 }
 
 /// Which requests take a route: those of which everything here holds.

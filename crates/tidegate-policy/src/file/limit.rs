@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{DurationText, Field, Map, OneOrMany, RateText, Scalar};
+use super::{DurationText, Field, Map, OnLimitFile, OneOrMany, RateText, Scalar};
 
 /// A limit: exactly one of `rate` and `concurrency`, and by what it counts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -57,6 +57,8 @@ pub(crate) struct LimitFile {
     pub(crate) key: Field<OneOrMany<String>>,
     /// What becomes of a request that lacks a part of the key. Default: `shared`.
     pub(crate) on_missing: Field<OnMissingName>,
+    /// Whom the limit does not apply to: parts of requests, and values of which they have one.
+    pub(crate) exempt: Field<Map<OneOrMany<Scalar>>>,
     /// Evaluated and counted, never enforced.
     pub(crate) shadow: Field<bool>,
     /// Most keys remembered at once. Default: 1000000.
@@ -260,47 +262,6 @@ pub(crate) enum AlignName {
     First,
     /// With the days, weeks (from Monday), months and years of the calendar, in UTC.
     Calendar,
-}
-
-/// What becomes of a request that is over the limit.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(
-    rename = "on_limit",
-    expecting = "what becomes of a request, such as { queue: { length: 100, max_wait: 200ms } }"
-)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "OnLimit", extend("required" = ["queue"]))]
-pub(crate) struct OnLimitFile {
-    /// It waits in line. Of `concurrency`, `token_bucket`, `fixed_window`, `sliding_window`,
-    /// `sliding_log`, `sentinel_queue` and `sentinel_warm_up_queue`.
-    pub(crate) queue: Field<QueueFile>,
-}
-
-/// A line to wait in, first come, first served.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(
-    rename = "a queue",
-    expecting = "a queue such as { length: 100, max_wait: 200ms }"
-)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Queue")]
-pub(crate) struct QueueFile {
-    /// Most permits that wait. Default: 100. Sentinel's bound the wait only.
-    pub(crate) length: Field<u64>,
-    /// Longest wait. Default: 30s; of Sentinel's 500ms.
-    pub(crate) max_wait: Field<DurationText>,
-    /// The order in which they leave.
-    pub(crate) order: Field<QueueOrder>,
-}
-
-/// The order in which those who wait leave.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename = "order", rename_all = "snake_case", expecting = "fifo")]
-#[schemars(rename = "Order")]
-pub(crate) enum QueueOrder {
-    /// As they came.
-    #[default]
-    Fifo,
 }
 
 /// What stays for each key when the limit's numbers change.

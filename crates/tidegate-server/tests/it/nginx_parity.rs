@@ -14,6 +14,7 @@ mod sides;
 mod zone;
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
@@ -22,7 +23,7 @@ use tokio::task::JoinSet;
 use client::play;
 use compare::{Judgement, judge};
 use schedule::{Group, schedule};
-use sides::{Doors, Place, Sides};
+use sides::{Place, Sides};
 use zone::{Delay, Zone};
 
 /// Attempts at one case.
@@ -107,7 +108,7 @@ fn cut_rate() -> Case {
     }
 }
 
-async fn attempt(case: &Case, doors: Doors, number: usize) -> Judgement {
+async fn attempt(case: &Case, sides: [SocketAddr; 2], number: usize) -> Judgement {
     let requests = case.groups.iter().enumerate().flat_map(|(at, group)| {
         let micros = group.micros();
         micros.map(move |micros| (micros, group.client, at))
@@ -119,21 +120,18 @@ async fn attempt(case: &Case, doors: Doors, number: usize) -> Judgement {
         let (_, client, _) = requests[at];
         format!(
             "GET /{name} HTTP/1.1\r\nhost: a\r\nclient: {client}-{number}\r\n\
-             group: {number}\r\n\r\n"
+             group: {number}\r\nx-tidegate-debug: 1\r\n\r\n"
         )
     };
-    let before = doors.counted(&case.place).await;
-    let answers = play(doors.sides, &micros, head).await;
-    let counted = doors.counted(&case.place).await.since(&before);
-    judge(case, &requests, &answers, &counted)
+    judge(case, &requests, &play(sides, &micros, head).await)
 }
 
-async fn play_case(case: &Case, doors: Doors) -> Outcome {
+async fn play_case(case: &Case, sides: [SocketAddr; 2]) -> Outcome {
     let mut before: Vec<(Vec<usize>, String)> = Vec::new();
     let mut late = String::new();
     for number in 0..ATTEMPTS {
         tokio::time::sleep(PAUSE * number as u32).await;
-        match attempt(case, doors, number).await {
+        match attempt(case, sides, number).await {
             Judgement::Same => return Outcome::Same,
             Judgement::Late(table) => late = table,
             Judgement::Different(groups, table) => {
@@ -154,7 +152,7 @@ async fn play_case(case: &Case, doors: Doors) -> Outcome {
 /// Plays all cases, side by side.
 fn play_all(cases: Vec<Case>) {
     let sides = Sides::start(cases.iter().map(|case| &case.place));
-    let doors = sides.doors();
+    let addresses = sides.addresses();
     let all = cases.len();
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let outcomes = runtime.block_on(async {
@@ -162,7 +160,7 @@ fn play_all(cases: Vec<Case>) {
         for (at, case) in cases.into_iter().enumerate() {
             playing.spawn(async move {
                 tokio::time::sleep(APART * at as u32).await;
-                play_case(&case, doors).await
+                play_case(&case, addresses).await
             });
         }
         playing.join_all().await

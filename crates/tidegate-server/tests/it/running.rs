@@ -129,6 +129,11 @@ impl Serve {
         }
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.0.id()
+    }
+
     /// Asks it to stop, and waits until it has.
     pub(crate) fn stop(mut self) -> bool {
         let id = self.child.0.id().to_string();
@@ -184,21 +189,34 @@ pub(crate) struct Nginx {
 
 impl Nginx {
     pub(crate) fn start() -> Self {
-        let body = "0123456789".repeat(10);
-        let answer = format!("default_type text/plain; return 200 \"{body}\";");
-        Self::with("", &format!("location / {{ {answer} }}"))
+        Self::with("", &Self::hundred_bytes())
     }
 
     /// Another one: `http` stands before its server, `server` in it.
     pub(crate) fn with(http: &str, server: &str) -> Self {
         let folder = Folder::new();
-        let address = free_address();
         let log = folder.path("access.log");
+        Self::in_folder(folder, log, "one", http, server)
+    }
+
+    /// The usual one, with its usual log in this file, in UTC.
+    pub(crate) fn logging_combined(log: &Path) -> Self {
+        let (folder, log) = (Folder::new(), log.to_owned());
+        Self::in_folder(folder, log, "combined", "", &Self::hundred_bytes())
+    }
+
+    fn hundred_bytes() -> String {
+        let body = "0123456789".repeat(10);
+        format!("location / {{ default_type text/plain; return 200 \"{body}\"; }}")
+    }
+
+    fn in_folder(folder: Folder, log: PathBuf, format: &str, http: &str, server: &str) -> Self {
+        let address = free_address();
         let config = format!(
             "master_process off;\nworker_processes 1;\ndaemon off;\n\
              pid {pid};\nerror_log {error};\n\
              events {{ worker_connections 8192; }}\n\
-             http {{\n  log_format one '$status';\n  access_log {log} one;\n\
+             http {{\n  log_format one '$status';\n  access_log {log} {format};\n\
              client_body_temp_path {temp};\n proxy_temp_path {temp};\n fastcgi_temp_path {temp};\n\
              uwsgi_temp_path {temp};\n scgi_temp_path {temp};\n\
              keepalive_requests 100000000;\n{http}\n\
@@ -210,6 +228,7 @@ impl Nginx {
         );
         let config = folder.write("nginx.conf", &config);
         let child = Command::new("nginx")
+            .env("TZ", "UTC")
             .arg("-c")
             .arg(&config)
             .stdin(Stdio::null())

@@ -12,6 +12,33 @@ use crate::running::DEADLINE;
 /// A request that was sent later than this is another schedule than the one that was meant.
 pub(crate) const LATE: Duration = Duration::from_millis(7);
 
+/// What the limits of a side have said together, enforced or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Said {
+    Passed,
+    Delayed,
+    Rejected,
+}
+
+impl Said {
+    /// From nginx's `$limit_req_status`, or from what each of the gateway's limits decided.
+    fn of(status: &str, debug: &str) -> Self {
+        let is_of_nginx = debug.is_empty();
+        let any = |nginx: &str, ours: &str| {
+            let ours = format!(";decision={ours};");
+            status.starts_with(nginx) || debug.contains(&ours)
+        };
+        if any("rejected", "denied") {
+            Self::Rejected
+        } else if any("delayed", "delayed") {
+            Self::Delayed
+        } else {
+            assert!(!is_of_nginx || status == "passed", "`{status}`");
+            Self::Passed
+        }
+    }
+}
+
 /// What one side answered to one request.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
@@ -20,8 +47,7 @@ pub(crate) struct Answer {
     /// From sending it until the answer's head was there.
     pub(crate) took: Duration,
     pub(crate) status: u16,
-    /// `x-limit`, where the side tells.
-    pub(crate) limit_status: String,
+    pub(crate) said: Said,
 }
 
 /// Sends at these times (since a start that it chooses) what `head` says, to each side on a
@@ -90,7 +116,7 @@ async fn answer(
         late: late.max(received_late(&field("x-time:"), sent_at)),
         took,
         status: crate::running::status(&head),
-        limit_status: field("x-limit:"),
+        said: Said::of(&field("x-limit:"), &field("x-tidegate-debug:")),
     }
 }
 
@@ -103,14 +129,4 @@ fn received_late(times: &str, sent_at: SystemTime) -> Duration {
     };
     let sent_at = sent_at.duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
     Duration::from_secs_f64((answered - took - sent_at).max(0.0))
-}
-
-/// The body of a GET.
-pub(crate) async fn body_of(address: SocketAddr, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
 }

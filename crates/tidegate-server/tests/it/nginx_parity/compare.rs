@@ -4,8 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::Case;
-use super::client::{Answer, LATE};
-use super::sides::Counted;
+use super::client::{Answer, LATE, Said};
 
 /// So far may the waits of the two sides be apart.
 const WITHIN: Duration = Duration::from_millis(15);
@@ -13,7 +12,7 @@ const WITHIN: Duration = Duration::from_millis(15);
 /// What one attempt has shown.
 pub(crate) enum Judgement {
     Same,
-    /// In these groups (all, where it is the counts), with a table of both sides.
+    /// In these groups, with a table of both sides.
     Different(Vec<usize>, String),
     /// They differ, and requests were late: nothing can be said.
     Late(String),
@@ -22,12 +21,7 @@ pub(crate) enum Judgement {
 /// When a request is sent (microseconds since the start), its client and its group.
 pub(crate) type Request = (u64, usize, usize);
 
-pub(crate) fn judge(
-    case: &Case,
-    requests: &[Request],
-    answers: &[[Answer; 2]],
-    counted: &Counted,
-) -> Judgement {
+pub(crate) fn judge(case: &Case, requests: &[Request], answers: &[[Answer; 2]]) -> Judgement {
     let differs = |group: &usize| {
         let of_group = requests.iter().zip(answers);
         let of_group = of_group.filter(|((_, _, at), _)| at == group);
@@ -41,14 +35,11 @@ pub(crate) fn judge(
         !pairs.all(|(nginx, ours)| nginx.is_like(*ours))
     };
     let groups = 0..case.groups.len();
-    let mut different: Vec<_> = groups.clone().filter(differs).collect();
-    if case.place.dry_run && !counted.agrees_with(answers) {
-        different = groups.collect();
-    }
+    let different: Vec<_> = groups.filter(differs).collect();
     if different.is_empty() {
         return Judgement::Same;
     }
-    let table = table(case, requests, answers, counted);
+    let table = table(case, requests, answers);
     if answers.iter().flatten().any(|answer| answer.late > LATE) {
         Judgement::Late(table)
     } else {
@@ -56,33 +47,35 @@ pub(crate) fn judge(
     }
 }
 
-/// What became of a request, as its client sees it.
+/// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Wait {
-    Answered(Duration),
-    Refused(Duration),
+struct Wait {
+    said: Said,
+    is_refused: bool,
+    took: Duration,
 }
 
 impl Wait {
     fn of(answer: &Answer) -> Self {
-        match answer.status {
-            200 => Self::Answered(answer.took),
-            429 | 503 => Self::Refused(answer.took),
+        let is_refused = match answer.status {
+            200 => false,
+            503 => true,
             other => panic!("status {other}"),
+        };
+        Self {
+            said: answer.said,
+            is_refused,
+            took: answer.took,
         }
     }
 
     fn is_like(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::Answered(a), Self::Answered(b)) | (Self::Refused(a), Self::Refused(b)) => {
-                a.abs_diff(b) <= WITHIN
-            }
-            _ => false,
-        }
+        let what = |wait: Self| (wait.said, wait.is_refused);
+        what(self) == what(other) && self.took.abs_diff(other.took) <= WITHIN
     }
 }
 
-fn table(case: &Case, requests: &[Request], answers: &[[Answer; 2]], counted: &Counted) -> String {
+fn table(case: &Case, requests: &[Request], answers: &[[Answer; 2]]) -> String {
     let mut table = String::new();
     let place = &case.place;
     for zone in &place.zones {
@@ -92,27 +85,25 @@ fn table(case: &Case, requests: &[Request], answers: &[[Answer; 2]], counted: &C
     writeln!(table, "dry run: {}", place.dry_run).unwrap();
     writeln!(
         table,
-        "   at ms  client |  late  nginx      ms                    |  late  gateway    ms"
+        "   at ms  client |  late  nginx      ms            |  late  gateway    ms"
     )
     .unwrap();
     for ((micros, client, _), [nginx, ours]) in requests.iter().zip(answers) {
         let millis = |time: Duration| time.as_secs_f64() * 1e3;
         writeln!(
             table,
-            "{:8.1}  {client:6} | {:5.1}  {:5}  {:6.1}  {:21} | {:5.1}  {:7}  {:6.1}",
+            "{:8.1}  {client:6} | {:5.1}  {:5}  {:6.1}  {:8} | {:5.1}  {:7}  {:6.1}  {:?}",
             *micros as f64 / 1e3,
             millis(nginx.late),
             nginx.status,
             millis(nginx.took),
-            nginx.limit_status,
+            format!("{:?}", nginx.said),
             millis(ours.late),
             ours.status,
             millis(ours.took),
+            ours.said,
         )
         .unwrap();
-    }
-    if place.dry_run {
-        writeln!(table, "the gateway's {counted:?}").unwrap();
     }
     table
 }

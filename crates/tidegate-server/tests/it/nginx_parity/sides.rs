@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 
-use super::client::{Answer, body_of};
 use super::zone::Zone;
 use crate::running::{Folder, Nginx, Serve};
 
@@ -56,7 +55,8 @@ impl Sides {
                 let (numbers, shadow) = (zone.policy(), place.dry_run);
                 writeln!(
                     limits,
-                    "  {of_zone}: {{ {numbers}, shadow: {shadow}, key: [\"header:{header}\"] }}"
+                    "  {of_zone}: {{ {numbers}, shadow: {shadow}, key: [\"header:{header}\"], \
+                     on_limit: {{ reject: {{ status: 503 }} }} }}"
                 )
                 .unwrap();
                 names.push(of_zone);
@@ -78,7 +78,7 @@ impl Sides {
         let policy = format!(
             "limits:\n{limits}\
              upstreams: {{ echo: {{ builtin: echo }} }}\n\
-             gateway:\n  listen: [\"127.0.0.1:0\"]\n  routes:\n{routes}\
+             gateway:\n  listen: [\"127.0.0.1:0\"]\n  debug_header: {{ from: 127.0.0.1 }}\n  routes:\n{routes}\
              admin: {{ listen: \"127.0.0.1:0\" }}\n"
         );
         let folder = Folder::new();
@@ -90,65 +90,8 @@ impl Sides {
         }
     }
 
-    pub(crate) const fn doors(&self) -> Doors {
-        Doors {
-            sides: [self.nginx.address, self.gateway.gateway],
-            admin: self.gateway.admin,
-        }
-    }
-}
-
-/// Where both are asked.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Doors {
     /// nginx's, and the gateway's.
-    pub(crate) sides: [SocketAddr; 2],
-    admin: SocketAddr,
-}
-
-impl Doors {
-    /// How often the gateway's limits of a dry run have decided what.
-    pub(crate) async fn counted(self, place: &Place) -> Counted {
-        if !place.dry_run {
-            return Counted::default();
-        }
-        let metrics = body_of(self.admin, "/metrics").await;
-        let of_limit = |name: &str| {
-            ["allowed", "shadow_delayed", "shadow_denied"].map(|outcome| {
-                let labels = format!("{{limit=\"{name}\",outcome=\"{outcome}\"}} ");
-                let metric = format!("tidegate_decisions_total{labels}");
-                let mut lines = metrics.lines();
-                let value = lines.find_map(|line| line.strip_prefix(&*metric));
-                value.unwrap_or_else(|| panic!("{metric}")).parse().unwrap()
-            })
-        };
-        let zones = 0..place.zones.len();
-        Counted(zones.map(|at| of_limit(&place.zone(at))).collect())
-    }
-}
-
-/// Of each limit: requests that passed, would have been delayed, and would have been refused.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted(Vec<[u64; 3]>);
-
-impl Counted {
-    pub(crate) fn since(&self, before: &Self) -> Self {
-        let pairs = self.0.iter().zip(&before.0);
-        let zones = pairs.map(|(now, before)| [0, 1, 2].map(|at| now[at] - before[at]));
-        Self(zones.collect())
-    }
-
-    /// Whether nginx says the same. It does not say which zone would have refused: a request that
-    /// one of ours would have refused is counted at that one only, and may be so at several.
-    pub(crate) fn agrees_with(&self, answers: &[[Answer; 2]]) -> bool {
-        let count = |status: &str| {
-            let nginx = answers.iter().map(|[nginx, _]| nginx);
-            nginx.filter(|nginx| nginx.limit_status == status).count() as u64
-        };
-        let both = [count("passed"), count("delayed_dry_run")];
-        let refused = count("rejected_dry_run");
-        let by_all: u64 = self.0.iter().map(|[.., refused]| refused).sum();
-        let mut zones = self.0.iter();
-        by_all >= refused && zones.all(|zone| zone[..2] == both && zone[2] <= refused)
+    pub(crate) const fn addresses(&self) -> [SocketAddr; 2] {
+        [self.nginx.address, self.gateway.gateway]
     }
 }

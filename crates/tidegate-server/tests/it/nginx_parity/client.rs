@@ -54,7 +54,7 @@ pub(crate) struct Answer {
 /// connection of its own. What comes back is in the order of the requests, by side.
 pub(crate) async fn play<const SIDES: usize>(
     sides: [SocketAddr; SIDES],
-    micros: &[u64],
+    micros: &[i64],
     head: impl Fn(usize) -> String,
 ) -> Vec<[Answer; SIDES]> {
     let mut connections = Vec::new();
@@ -70,7 +70,7 @@ pub(crate) async fn play<const SIDES: usize>(
     let start = Instant::now() + Duration::from_millis(20);
     let mut asked = Vec::new();
     for (at, (&micros, pair)) in micros.iter().zip(connections).enumerate() {
-        let meant = start + Duration::from_micros(micros);
+        let meant = start + Duration::from_micros(micros.unsigned_abs());
         sleep_until(meant.into()).await;
         let request = head(at);
         let mut of_both = Vec::new();

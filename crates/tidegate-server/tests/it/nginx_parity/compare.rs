@@ -19,7 +19,7 @@ pub(crate) enum Judgement {
 }
 
 /// When a request is sent (microseconds since the start), its client and its group.
-pub(crate) type Request = (u64, usize, usize);
+pub(crate) type Request = (i64, i64, usize);
 
 pub(crate) fn judge(case: &Case, requests: &[Request], answers: &[[Answer; 2]]) -> Judgement {
     let differs = |group: &usize| {

@@ -5,32 +5,32 @@ use super::zone::{Model, Status, Zone};
 /// So far may a request be from its time without a change of any verdict.
 const MARGIN_MILLIS: i64 = 8;
 /// Within a group, one request after the other.
-const STEP_MICROS: u64 = 800;
+const STEP_MICROS: i64 = 800;
 
 /// Requests of one client at (nearly) one time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
     /// Since the start.
-    pub(crate) millis: u64,
-    pub(crate) client: usize,
-    pub(crate) count: u64,
+    pub(crate) millis: i64,
+    pub(crate) client: i64,
+    pub(crate) count: i64,
 }
 
 impl Group {
     /// When each is sent, in microseconds since the start.
-    pub(crate) fn micros(self) -> impl Iterator<Item = u64> {
+    pub(crate) fn micros(self) -> impl Iterator<Item = i64> {
         (0..self.count).map(move |at| self.millis * 1_000 + at * STEP_MICROS)
     }
 }
 
 /// A dozen within 10 ms, and some at odd times. Of two clients each sends half of the dozen.
-pub(crate) fn schedule(zones: &[Zone], clients: usize, seed: u64) -> Vec<Group> {
+pub(crate) fn schedule(zones: &[Zone], clients: i64, seed: u64) -> Vec<Group> {
     let mut random = Random(seed);
     let mut groups: Vec<_> = (0..clients)
         .map(|client| Group {
-            millis: 20 * client as u64,
+            millis: 20 * client,
             client,
-            count: 12 / clients as u64,
+            count: 12 / clients,
         })
         .collect();
     assert!(is_robust(zones, &groups, &mut random), "{zones:?}");
@@ -39,7 +39,7 @@ pub(crate) fn schedule(zones: &[Zone], clients: usize, seed: u64) -> Vec<Group> 
         for _ in 0..200 {
             let group = Group {
                 millis: last + random.between(60, 450),
-                client: random.between(0, clients as u64 - 1) as usize,
+                client: random.between(0, clients - 1),
                 count: random.between(1, 3),
             };
             groups.push(group);
@@ -56,7 +56,7 @@ pub(crate) fn schedule(zones: &[Zone], clients: usize, seed: u64) -> Vec<Group> 
 /// Whether small shifts of the requests change no verdict.
 fn is_robust(zones: &[Zone], groups: &[Group], random: &mut Random) -> bool {
     let kinds = kinds(zones, groups, || 0);
-    let mut shift = || random.between(0, 2 * MARGIN_MILLIS as u64) as i64 - MARGIN_MILLIS;
+    let mut shift = || random.between(-MARGIN_MILLIS, MARGIN_MILLIS);
     (0..40).all(|_| self::kinds(zones, groups, &mut shift) == kinds)
 }
 
@@ -65,7 +65,7 @@ fn kinds(zones: &[Zone], groups: &[Group], mut shift: impl FnMut() -> i64) -> Ve
     let mut model = Model::new(zones);
     let mut kinds = Vec::new();
     for group in groups {
-        let times = group.micros().map(|micros| micros as i64 / 1_000 + shift());
+        let times = group.micros().map(|micros| micros / 1_000 + shift());
         let mut times: Vec<_> = times.collect();
         times.sort_unstable();
         let statuses = times
@@ -85,11 +85,14 @@ fn kinds(zones: &[Zone], groups: &[Group], mut shift: impl FnMut() -> i64) -> Ve
 struct Random(u64);
 
 impl Random {
-    fn between(&mut self, least: u64, most: u64) -> u64 {
+    fn between(&mut self, least: i64, most: i64) -> i64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        least + (mixed ^ (mixed >> 31)) % (most - least + 1)
+        least
+            + (mixed ^ (mixed >> 31))
+                .cast_signed()
+                .rem_euclid(most - least + 1)
     }
 }

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Zone {
     /// Requests, and whether a minute instead of a second.
-    pub(crate) rate: (u64, bool),
+    pub(crate) rate: (i64, bool),
     /// nginx's own: without the first request.
-    pub(crate) burst: u64,
+    pub(crate) burst: i64,
     pub(crate) delay: Delay,
 }
 
@@ -16,7 +16,7 @@ pub(crate) struct Zone {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Delay {
     All,
-    Beyond(u64),
+    Beyond(i64),
     None,
 }
 
@@ -56,14 +56,14 @@ impl Zone {
     /// Thousandths of a request per second.
     const fn thousandths(&self) -> i64 {
         let (requests, per_minute) = self.rate;
-        requests as i64 * 1_000 / if per_minute { 60 } else { 1 }
+        requests * 1_000 / if per_minute { 60 } else { 1 }
     }
 
     /// The delay of a request that led to this excess.
     fn delay_millis(&self, excess: i64) -> i64 {
         let free = match self.delay {
             Delay::All => 0,
-            Delay::Beyond(delay) => delay as i64 * 1_000,
+            Delay::Beyond(delay) => delay * 1_000,
             Delay::None => return 0,
         };
         (excess - free).max(0) * 1_000 / self.thousandths()
@@ -83,7 +83,7 @@ pub(crate) enum Status {
 pub(crate) struct Model<'a> {
     zones: &'a [Zone],
     /// Excess and millisecond by zone and key.
-    nodes: HashMap<(usize, usize), (i64, i64)>,
+    nodes: HashMap<(usize, i64), (i64, i64)>,
 }
 
 impl<'a> Model<'a> {
@@ -96,7 +96,7 @@ impl<'a> Model<'a> {
 
     /// A request at this millisecond; its key in the first zone is `client`, and one and the same
     /// in all others.
-    pub(crate) fn ask(&mut self, now: i64, client: usize) -> Status {
+    pub(crate) fn ask(&mut self, now: i64, client: i64) -> Status {
         let mut new = Vec::new();
         let mut delay = 0;
         for (at, zone) in self.zones.iter().enumerate() {
@@ -104,7 +104,7 @@ impl<'a> Model<'a> {
             let excess = self.nodes.get(&key).map_or(0, |(excess, last)| {
                 (excess - zone.thousandths() * (now - last) / 1_000 + 1_000).max(0)
             });
-            if excess > zone.burst as i64 * 1_000 {
+            if excess > zone.burst * 1_000 {
                 return Status::Rejected;
             }
             delay = delay.max(zone.delay_millis(excess));

@@ -15,6 +15,7 @@ use tidegate_policy::Reset;
 
 use crate::body::ResponseBody;
 use crate::client::Client;
+use crate::fault::Fault;
 use crate::phrases::Phrases;
 use crate::settings::Settings;
 
@@ -37,6 +38,11 @@ fn problem_of(status: StatusCode, body: Bytes) -> Local {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
     *response.headers_mut() = headers;
     response
+}
+
+/// What is wrong with a request, as an answer.
+pub(crate) fn fault(fault: &Fault) -> Local {
+    problem(&Problem::of(fault.status).detail(fault.detail))
 }
 
 /// The refusal of a request by its limits.

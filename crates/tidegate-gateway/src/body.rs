@@ -4,7 +4,6 @@ use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -21,18 +20,12 @@ pub(crate) struct RequestBody {
     /// `None` when it has ended, or has been taken back.
     incoming: Option<Incoming>,
     client: Rc<Client>,
-    /// How long the upstream may take from the last piece on.
-    timeout: Duration,
 }
 
 impl RequestBody {
-    pub(crate) fn new(incoming: Incoming, client: Rc<Client>, timeout: Duration) -> Self {
+    pub(crate) fn new(incoming: Incoming, client: Rc<Client>) -> Self {
         let incoming = Some(incoming).filter(|incoming| !incoming.is_end_stream());
-        Self {
-            incoming,
-            client,
-            timeout,
-        }
+        Self { incoming, client }
     }
 
     /// The body, if there is one, of a request that was not sent.
@@ -54,16 +47,19 @@ impl Body for RequestBody {
             return Poll::Ready(None);
         };
         let frame = Pin::new(&mut *incoming).poll_frame(context);
-        if let Poll::Ready(Some(Ok(frame))) = &frame {
-            let length = length(frame);
-            this.client
-                .log
-                .note(|record| record.bytes_received += length);
+        let (watch, timeouts) = (&this.client.watch, this.client.core.timeouts());
+        match &frame {
+            Poll::Ready(Some(Ok(frame))) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                watch.upload_moved(bytes, &timeouts);
+                let log = &this.client.log;
+                log.note(|record| record.bytes_received += bytes as u64);
+            }
+            Poll::Ready(_) => {}
+            Poll::Pending => watch.upload_stalls(&timeouts),
         }
-        this.client
-            .watch
-            .upload_moved(frame.is_ready(), this.timeout);
         if matches!(frame, Poll::Ready(None)) || incoming.is_end_stream() {
+            watch.upload_ended(&timeouts);
             this.incoming = None;
         }
         frame
@@ -106,7 +102,12 @@ pub(crate) struct ResponseBody {
 
 enum Kind {
     Full(Bytes),
-    Upstream { incoming: Incoming, lease: Lease },
+    Upstream {
+        incoming: Incoming,
+        lease: Lease,
+    },
+    /// The upstream broke off; the client is not told before it has what came.
+    Broken(hyper::Error),
     Done,
 }
 
@@ -166,13 +167,32 @@ impl ResponseBody {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match &mut self.kind {
-            Kind::Full(bytes) => {
-                let bytes = std::mem::take(bytes);
-                self.kind = Kind::Done;
-                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+        if let Kind::Upstream { incoming, lease } = &mut self.kind {
+            let frame = lease.connection().poll_body(incoming, context);
+            match frame {
+                Poll::Ready(Some(Err(error))) => {
+                    self.ended = Some(Ended::UpstreamBrokeOff);
+                    self.client.core.counters.upstream_broken.add(1);
+                    tracing::debug!(%error, "an upstream broke off within its response");
+                    self.client.is_flushed.set(false);
+                    self.kind = Kind::Broken(error);
+                }
+                Poll::Ready(Some(Ok(_))) => {
+                    self.expect_more();
+                    return frame;
+                }
+                Poll::Ready(None) | Poll::Pending => return frame,
             }
-            Kind::Upstream { incoming, lease } => lease.connection().poll_body(incoming, context),
+        }
+        match std::mem::replace(&mut self.kind, Kind::Done) {
+            Kind::Full(bytes) => Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes)))),
+            Kind::Broken(error) if self.client.is_flushed.get() => Poll::Ready(Some(Err(error))),
+            // hyper writes what it has when there is no more, and asks again then.
+            kind @ Kind::Broken(_) => {
+                self.kind = kind;
+                Poll::Pending
+            }
+            Kind::Upstream { .. } => unreachable!("seen to above"),
             Kind::Done => Poll::Ready(None),
         }
     }
@@ -195,21 +215,13 @@ impl Body for ResponseBody {
         let polled = this.next_frame(context);
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
-                if let Kind::Upstream { .. } = this.kind {
-                    this.expect_more();
-                }
                 if this.is_noted {
                     let length = length(frame);
                     this.client.log.note(|record| record.bytes_sent += length);
                 }
             }
-            Poll::Ready(Some(Err(error))) => {
-                this.ended = Some(Ended::UpstreamBrokeOff);
-                this.client.core.counters.upstream_broken.add(1);
-                tracing::debug!(%error, "an upstream broke off within its response");
-            }
             Poll::Ready(None) => this.ended = Some(Ended::Complete),
-            Poll::Pending => {}
+            Poll::Ready(Some(Err(_))) | Poll::Pending => {}
         }
         polled
     }
@@ -218,6 +230,7 @@ impl Body for ResponseBody {
         match &self.kind {
             Kind::Full(bytes) => bytes.is_empty(),
             Kind::Upstream { incoming, .. } => incoming.is_end_stream(),
+            Kind::Broken(_) => false,
             Kind::Done => true,
         }
     }
@@ -226,6 +239,7 @@ impl Body for ResponseBody {
         match &self.kind {
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Upstream { incoming, .. } => incoming.size_hint(),
+            Kind::Broken(_) => SizeHint::default(),
             Kind::Done => SizeHint::with_exact(0),
         }
     }
@@ -236,12 +250,11 @@ impl Drop for ResponseBody {
         if self.is_noted {
             self.client.log.end(self.end());
         }
-        let watch = &self.client.watch;
-        watch.expect(Phase::Idle, self.client.core.timeouts().idle);
+        self.client.rest();
         if let Kind::Upstream { incoming, lease } = std::mem::replace(&mut self.kind, Kind::Done) {
             // Before the connection is looked at: it is of no use while somebody reads from it.
             drop(incoming);
-            lease.give_back(watch.now());
+            lease.give_back(self.client.watch.now());
         }
     }
 }

@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 use crate::access_log::{Lines, Outlet};
 use crate::client;
 use crate::counters::CoreCounters;
+use crate::framer::Bounds;
 use crate::request_id::Ids;
 use crate::settings::{Settings, Timeouts};
 use crate::upstream::Server;
@@ -35,6 +36,11 @@ pub(crate) struct Core {
     /// Lines of the access log.
     pub(crate) lines: Rc<Lines>,
     pub(crate) ids: Ids,
+    /// Of what clients send.
+    pub(crate) bounds: Bounds,
+    /// What is read from a socket stands here for a moment, so that connections need no memory
+    /// while they rest.
+    pub(crate) scratch: RefCell<Box<[u8]>>,
     /// Wakes all connections when the gateway stops.
     pub(crate) stop: Notify,
     stopping: Cell<bool>,
@@ -51,6 +57,8 @@ pub(crate) struct Core {
 impl Core {
     /// How long `accept` rests after the process has run out of something.
     const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+    /// Most bytes that are read from a socket at once.
+    const SCRATCH: usize = 64 * 1024;
     /// How often pools are looked through.
     const SWEEP: Duration = Duration::from_secs(5);
 
@@ -77,6 +85,12 @@ impl Core {
             http: http(gateway),
             lines,
             ids: Ids::default(),
+            bounds: Bounds {
+                head_bytes: gateway.max_header_bytes,
+                trailer_bytes: gateway.max_trailer_bytes,
+                fields: gateway.max_headers,
+            },
+            scratch: RefCell::new(vec![0; Self::SCRATCH].into_boxed_slice()),
             stop: Notify::new(),
             stopping: Cell::new(false),
             timeouts: Cell::new(settings.timeouts),

@@ -5,8 +5,8 @@ use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 
-use http::header::EXPECT;
-use http::{Request, Response, StatusCode};
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tidegate::Timestamp;
 use tidegate_http::Problem;
@@ -20,6 +20,7 @@ use crate::body::{RequestBody, ResponseBody};
 use crate::client::Client;
 use crate::debug;
 use crate::echo;
+use crate::fault::Fault;
 use crate::forward::{self, Origin};
 use crate::refusal::{Outcome, Refusal, Refusals};
 use crate::settings::Settings;
@@ -44,12 +45,14 @@ pub(crate) async fn answer(
     mut request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Infallible> {
     let client = &client;
-    client.watch.hold();
-    client.linger.set(false);
-    client
-        .awaits_100
-        .set(request.headers().contains_key(EXPECT));
-    let mut response = match admit(client, &request).await {
+    let admitted = match client.begin(&request) {
+        Ok(()) => admit(client, &request).await,
+        Err(fault) => {
+            client.log.unreadable(&client.core.settings(), fault.status);
+            Err(answer::fault(&fault))
+        }
+    };
+    let mut response = match admitted {
         Err(refusal) => answer::instead_of(Some(request.into_body()), client, refusal),
         Ok(mut passage) => {
             if let Some(at) = passage.wait_until {
@@ -72,8 +75,7 @@ pub(crate) async fn answer(
                     answer::instead_of(Some(request.into_body()), client, echo)
                 }
                 Upstream::Servers(servers) => {
-                    let timeout = passage.settings.timeouts.response;
-                    let with_body = |body| RequestBody::new(body, Rc::clone(client), timeout);
+                    let with_body = |body| RequestBody::new(body, Rc::clone(client));
                     let mut request = Some(request.map(with_body));
                     exchange(client, &passage.settings, servers, &mut request).await
                 }
@@ -83,6 +85,10 @@ pub(crate) async fn answer(
             response
         }
     };
+    if client.is_last_answer() {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
     client.core.counters.response(response.status());
     client.id.add_to(response.headers_mut());
     client.log.note(|record| record.answers(response.status()));
@@ -148,11 +154,10 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     let snapshot = core.node.snapshot();
     let settings = core.settings_of(&snapshot);
     if let Turn::First = turn {
-        client.begin(request, &settings);
+        client.note(request, &settings);
     }
-    if let Err(fault) = vet(request, settings.max_headers) {
-        let problem = Problem::of(fault.status);
-        return Decided::Answered(answer::problem(&problem.detail(fault.detail)));
+    if let Err(fault) = vet(request.headers()) {
+        return Decided::Answered(answer::fault(&fault));
     }
     let client_ip = settings.trusted.client(client.peer, request.headers());
     let view = RequestView::of(request, Some(client_ip));
@@ -257,7 +262,7 @@ async fn exchange(
             }
         };
         client.log.note(|record| record.asks_server(lease.server()));
-        client.watch.expect_response(settings.timeouts.response);
+        client.watch.expect_response(&settings.timeouts);
         let started = pin!(lease.connection().start(untouched));
         match lease.connection().response(started, &client.watch).await {
             Ok(response) => {
@@ -317,10 +322,11 @@ fn failed(client: &Client, servers: &Servers, failure: &Failure) -> answer::Loca
             );
             answer::problem(&Problem::of(StatusCode::GATEWAY_TIMEOUT).detail(detail))
         }
-        // The body that was sent on ended too soon: the client has gone.
-        Failure::Broken(error) if error.is_user() => answer::problem(
-            &Problem::of(StatusCode::BAD_REQUEST).detail("the request's body did not end"),
-        ),
+        // The body that was sent on ended too soon.
+        Failure::Broken(error) if error.is_user() => {
+            const NO_END: Fault = Fault::bad("the request's body did not end");
+            answer::fault(&client.body_fault().unwrap_or(NO_END))
+        }
         Failure::Broken(_) | Failure::Unsent(_) => {
             counters.upstream_broken.add(1);
             bad_gateway(

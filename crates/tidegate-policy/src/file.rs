@@ -28,7 +28,7 @@ pub(crate) use self::on_limit::{
     AnswerFile, OnLimitFile, QueueFile, QueueOrder, RedirectFile, TarpitFile,
 };
 pub(crate) use self::redis::RedisFile;
-pub(crate) use self::text::{DurationText, RateText, Scalar, SizeText};
+pub(crate) use self::text::{DurationText, RateText, Scalar, SizePerSecondText, SizeText};
 pub(crate) use self::upstream::{BalanceName, BuiltinName, UpstreamFile};
 
 /// A tidegate policy.

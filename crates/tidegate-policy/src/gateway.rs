@@ -39,10 +39,22 @@ pub struct Gateway {
     pub connect_timeout: Duration,
     /// Longest time until an upstream server begins its answer.
     pub response_timeout: Duration,
+    /// Slowest rate at which a client sends a request's body, in bytes per second; 0 for any.
+    pub min_body_rate: u64,
+    /// Slowest rate at which a client takes a response, in bytes per second; 0 for any.
+    pub min_response_rate: u64,
+    /// How long a client may be slower than that.
+    pub min_rate_grace: Duration,
     /// Largest request header, in bytes.
     pub max_header_bytes: usize,
-    /// Most header fields of a request.
+    /// Largest trailer section of a request, in bytes.
+    pub max_trailer_bytes: usize,
+    /// Most header fields of a request, and most trailer fields.
     pub max_headers: usize,
+    /// Longest time that a client connection is kept for further requests.
+    pub max_connection_age: Duration,
+    /// Most requests of a client connection.
+    pub max_requests_per_connection: u64,
     /// Most client connections at once.
     pub max_connections: usize,
     /// Longest time that requests in flight are given when the gateway stops.
@@ -70,8 +82,14 @@ impl Default for Gateway {
             idle_timeout: Duration::from_mins(1),
             connect_timeout: Duration::from_secs(2),
             response_timeout: Duration::from_mins(1),
+            min_body_rate: 240,
+            min_response_rate: 240,
+            min_rate_grace: Duration::from_secs(10),
             max_header_bytes: 32 * 1024,
+            max_trailer_bytes: 8 * 1024,
             max_headers: 100,
+            max_connection_age: Duration::from_hours(1),
+            max_requests_per_connection: 10_000,
             max_connections: 10_000,
             shutdown_timeout: Duration::from_secs(30),
         }

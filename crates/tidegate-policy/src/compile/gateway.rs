@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 
 use super::names::Names;
-use super::scalars::{duration, listen, number, size, timeout};
+use super::scalars::{duration, listen, number, size, size_per_second, timeout};
 use super::{access, check_count, hidden, observe, routes};
 use crate::admin::Admin;
 use crate::file::{AdminFile, GatewayFile, PolicyFile};
@@ -21,6 +21,10 @@ const MAX_LISTEN: usize = 64;
 pub(super) const MAX_NETWORKS: usize = 1_000;
 /// Bounds of `max_header_bytes`: what an HTTP parser needs, and what one request may cost.
 const HEADER_BYTES: std::ops::RangeInclusive<u64> = 8 * 1024..=1024 * 1024;
+/// Bounds of `max_trailer_bytes`: it has an end even where it has no fields.
+const TRAILER_BYTES: std::ops::RangeInclusive<u64> = 2..=1024 * 1024;
+/// Bounds of the slowest rates: more is a matter of limits.
+const MIN_RATES: std::ops::RangeInclusive<u64> = 0..=1024 * 1024;
 
 pub(super) fn ipv6_prefix(file: &GatewayFile, report: &Report<'_>) -> Option<u8> {
     let bits = number(&file.ipv6_prefix, "ipv6_prefix", 1..=128, report)?;
@@ -40,13 +44,12 @@ pub(super) fn compile(
         let number = number(field, name, 1..=most, report);
         number.and_then(|number| usize::try_from(number).ok())
     };
-    let max_header_bytes = size(
-        &file.max_header_bytes,
-        "max_header_bytes",
-        &HEADER_BYTES,
-        report,
-    );
+    let bytes = |field, name, range| {
+        let bytes = size(field, name, range, report);
+        bytes.and_then(|bytes| usize::try_from(bytes).ok())
+    };
     let time = |field, name| timeout(field, name, report);
+    let min_rate = |field, name| size_per_second(field, name, &MIN_RATES, report);
     Gateway {
         listen: addresses(file, report).unwrap_or(default.listen),
         trusted_proxies: trusted_proxies(file, report),
@@ -64,9 +67,25 @@ pub(super) fn compile(
             .unwrap_or(default.connect_timeout),
         response_timeout: time(&file.response_timeout, "response_timeout")
             .unwrap_or(default.response_timeout),
-        max_header_bytes: max_header_bytes
-            .and_then(|bytes| usize::try_from(bytes).ok())
+        min_body_rate: min_rate(&file.min_body_rate, "min_body_rate")
+            .unwrap_or(default.min_body_rate),
+        min_response_rate: min_rate(&file.min_response_rate, "min_response_rate")
+            .unwrap_or(default.min_response_rate),
+        min_rate_grace: time(&file.min_rate_grace, "min_rate_grace")
+            .unwrap_or(default.min_rate_grace),
+        max_header_bytes: bytes(&file.max_header_bytes, "max_header_bytes", &HEADER_BYTES)
             .unwrap_or(default.max_header_bytes),
+        max_trailer_bytes: bytes(&file.max_trailer_bytes, "max_trailer_bytes", &TRAILER_BYTES)
+            .unwrap_or(default.max_trailer_bytes),
+        max_connection_age: time(&file.max_connection_age, "max_connection_age")
+            .unwrap_or(default.max_connection_age),
+        max_requests_per_connection: number(
+            &file.max_requests_per_connection,
+            "max_requests_per_connection",
+            1..=1_000_000_000,
+            report,
+        )
+        .unwrap_or(default.max_requests_per_connection),
         max_headers: count(&file.max_headers, "max_headers", 1_000).unwrap_or(default.max_headers),
         max_connections: count(&file.max_connections, "max_connections", 1_000_000)
             .unwrap_or(default.max_connections),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{
     AccessLogFile, DebugHeaderFile, DurationText, Field, HeadersFile, Map, MapOrText, OneOrMany,
-    Scalar, SizeText,
+    Scalar, SizePerSecondText, SizeText,
 };
 
 /// The reverse proxy.
@@ -47,10 +47,22 @@ pub(crate) struct GatewayFile {
     pub(crate) connect_timeout: Field<DurationText>,
     /// Longest time until an upstream server begins its answer. Default: 60s.
     pub(crate) response_timeout: Field<DurationText>,
+    /// Slowest rate at which a client sends a body; 0 for any. Default: 240B/s.
+    pub(crate) min_body_rate: Field<SizePerSecondText>,
+    /// Slowest rate at which a client takes an answer; 0 for any. Default: 240B/s.
+    pub(crate) min_response_rate: Field<SizePerSecondText>,
+    /// How long a client may be slower than that. Default: 10s.
+    pub(crate) min_rate_grace: Field<DurationText>,
     /// Largest request header. Default: 32KiB.
     pub(crate) max_header_bytes: Field<SizeText>,
-    /// Most header fields of a request. Default: 100.
+    /// Largest trailer section of a request. Default: 8KiB.
+    pub(crate) max_trailer_bytes: Field<SizeText>,
+    /// Most header fields of a request, and most trailer fields. Default: 100.
     pub(crate) max_headers: Field<u64>,
+    /// Longest time that a client connection is kept for further requests. Default: 1h.
+    pub(crate) max_connection_age: Field<DurationText>,
+    /// Most requests of a client connection. Default: 10000.
+    pub(crate) max_requests_per_connection: Field<u64>,
     /// Most client connections at once. Default: 10000.
     pub(crate) max_connections: Field<u64>,
     /// Longest time that requests in flight are given when the gateway stops. Default: 30s.

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::Case;
 use super::client::{Answer, LATE, Said};
+use super::rounds::Case;
 
 /// So far may the waits of the two sides be apart.
 const WITHIN: Duration = Duration::from_millis(15);
@@ -77,12 +77,7 @@ impl Wait {
 
 fn table(case: &Case, requests: &[Request], answers: &[[Answer; 2]]) -> String {
     let mut table = String::new();
-    let place = &case.place;
-    for zone in &place.zones {
-        let (rate, words) = (zone.nginx_rate(), zone.nginx_words());
-        write!(table, "rate={rate}{words}; ").unwrap();
-    }
-    writeln!(table, "dry run: {}", place.dry_run).unwrap();
+    writeln!(table, "{}", case.title).unwrap();
     writeln!(
         table,
         "   at ms  client |  late  nginx      ms            |  late  gateway    ms"

@@ -3,6 +3,10 @@
 
 mod client;
 mod compare;
+mod differences;
+mod held;
+mod in_flight;
+mod keys;
 mod matrix;
 mod rounds;
 mod schedule;

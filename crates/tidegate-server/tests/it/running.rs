@@ -246,10 +246,16 @@ impl Nginx {
         }
     }
 
-    /// How many requests have reached it. Each line of its log is a status.
+    /// How many requests have reached it.
     pub(crate) fn requests(&self) -> usize {
+        self.statuses().len()
+    }
+
+    /// What it has answered them, which is all that its log says.
+    pub(crate) fn statuses(&self) -> Vec<u16> {
         let log = fs::read_to_string(&self.log).unwrap();
-        log.lines().count()
+        let statuses = log.lines().filter_map(|line| line.parse().ok());
+        statuses.collect()
     }
 }
 

@@ -21,8 +21,10 @@ pub(crate) enum Said {
 }
 
 impl Said {
-    /// From nginx's `$limit_req_status`, or from what each of the gateway's limits decided.
-    fn of(status: &str, debug: &str) -> Self {
+    /// From nginx's `$limit_req_status` and `$limit_conn_status`, or from what each of the
+    /// gateway's limits decided.
+    pub(crate) fn in_head(head: &str) -> Self {
+        let (status, debug) = (field(head, "x-limit:"), field(head, "x-tidegate-debug:"));
         let is_of_nginx = debug.is_empty();
         let any = |nginx: &str, ours: &str| {
             let ours = format!(";decision={ours};");
@@ -114,26 +116,45 @@ async fn answer(
     sent: Instant,
     sent_at: SystemTime,
 ) -> Answer {
-    let mut head = Vec::new();
-    let read = async {
-        while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-            assert!(stream.read_buf(&mut head).await.unwrap() > 0, "no answer");
-        }
-    };
-    timeout(DEADLINE, read).await.expect("an answer");
+    let head = soon(read_head(&mut stream)).await;
     let took = sent.elapsed();
-    let head = String::from_utf8_lossy(&head).to_lowercase();
-    let field = |name: &str| {
-        let line = head.lines().find_map(|line| line.strip_prefix(name));
-        line.unwrap_or_default().trim().to_owned()
-    };
     let late = sent - meant;
     Answer {
-        late: late.max(received_late(&field("x-time:"), sent_at)),
+        late: late.max(received_late(field(&head, "x-time:"), sent_at)),
         took,
         status: crate::running::status(&head),
-        said: Said::of(&field("x-limit:"), &field("x-tidegate-debug:")),
+        said: Said::in_head(&head),
     }
+}
+
+/// A field of a head in lower case, or nothing.
+fn field<'a>(head: &'a str, name: &str) -> &'a str {
+    let mut lines = head.lines();
+    let line = lines.find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_default().trim()
+}
+
+/// An answer up to the end of its head, in lower case.
+pub(crate) async fn read_head(stream: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        // A byte at a time, since what comes after is not ours to read.
+        head.push(stream.read_u8().await.expect("an answer"));
+    }
+    String::from_utf8_lossy(&head).to_lowercase()
+}
+
+/// Reads up to and with this piece.
+pub(crate) async fn read_until(stream: &mut TcpStream, piece: &str) {
+    let mut body = Vec::new();
+    while !body.ends_with(piece.as_bytes()) {
+        body.push(stream.read_u8().await.expect("a body"));
+    }
+}
+
+/// What is done before any test gives up.
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
+    timeout(DEADLINE, future).await.expect("it does not hang")
 }
 
 /// How much later than it was sent it was received, if this says: the time of the answer, and how

@@ -82,10 +82,11 @@ fn kinds(zones: &[Zone], groups: &[Group], mut shift: impl FnMut() -> i64) -> Ve
 }
 
 /// splitmix64.
-struct Random(u64);
+#[derive(Debug)]
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn between(&mut self, least: i64, most: i64) -> i64 {
+    pub(crate) fn between(&mut self, least: i64, most: i64) -> i64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

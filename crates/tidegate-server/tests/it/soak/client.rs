@@ -102,13 +102,12 @@ impl Client {
     }
 
     fn connect(&mut self) -> std::io::Result<&mut BufReader<TcpStream>> {
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => {
-                let stream = TcpStream::connect(self.gateway)?;
-                stream.set_read_timeout(Some(PATIENCE))?;
-                BufReader::new(stream)
-            }
+        let connection = if let Some(connection) = self.connection.take() {
+            connection
+        } else {
+            let stream = TcpStream::connect(self.gateway)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            BufReader::new(stream)
         };
         Ok(self.connection.insert(connection))
     }

@@ -203,7 +203,7 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     if let Some(who) = &settings.debug_header
         && debug::may_ask(who, request.headers(), client_ip)
     {
-        fields.debug = Some(Box::new(debug::answer(&route.id, &admission)));
+        fields.debug(debug::answer(&route.id, &admission));
     }
     if !admission.is_allowed() {
         core.counters.refused.add(1);

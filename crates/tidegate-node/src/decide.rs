@@ -11,7 +11,7 @@ use tidegate_policy::KeyPart;
 
 use crate::admission::{Admission, Applied};
 use crate::call::Call;
-use crate::counts::Outcome;
+use crate::counts::{InWait, Outcome};
 use crate::enforced_limit::{EnforcedLimit, Meets, refusal};
 use crate::in_line::Place;
 use crate::meeting::{Meeting, Met};
@@ -268,14 +268,13 @@ fn are_decided_as_one(one: &Met<'_>, next: &Met<'_>) -> bool {
 impl<'a> Admission<'a> {
     /// Counts it among those who wait, at each limit that delays it.
     fn begin_wait(&mut self) {
-        for applied in &self.applied {
-            let delay = applied.decision.delay();
-            if !delay.is_zero() {
-                let counts = applied.limit.shared_counts();
-                counts.waited(delay);
-                self.hold.in_wait.push(counts.begin_wait());
-            }
+        let delays = |applied: &&Applied<'_>| !applied.decision.delay().is_zero();
+        let delaying = self.applied.iter().filter(delays);
+        for applied in delaying.clone() {
+            applied.limit.counts().waited(applied.decision.delay());
         }
+        let limits = delaying.map(|applied| applied.limit.shared_counts());
+        self.hold.in_wait = Some(Box::new(InWait::begin(limits)));
     }
 
     fn take(&mut self, met: &Met<'a>, decision: Decision, receipt: Option<Receipt>) {

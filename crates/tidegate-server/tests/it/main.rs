@@ -12,3 +12,4 @@ mod running;
 mod sharing;
 mod sharing_faults;
 mod sharing_windows;
+mod soak;

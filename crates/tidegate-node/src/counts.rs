@@ -19,17 +19,20 @@ pub enum Outcome {
     Denied,
     /// This shadow limit would have refused it.
     ShadowDenied,
+    /// This shadow limit would have delayed it; it went ahead.
+    ShadowDelayed,
     /// It lacked a part of the key, and the limit refuses such requests.
     Missing,
 }
 
 impl Outcome {
     /// All of them, in the order in which they are counted.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Allowed,
         Self::Delayed,
         Self::Denied,
         Self::ShadowDenied,
+        Self::ShadowDelayed,
         Self::Missing,
     ];
 
@@ -40,6 +43,7 @@ impl Outcome {
             Self::Delayed => "delayed",
             Self::Denied => "denied",
             Self::ShadowDenied => "shadow_denied",
+            Self::ShadowDelayed => "shadow_delayed",
             Self::Missing => "missing",
         }
     }

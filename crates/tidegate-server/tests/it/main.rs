@@ -5,6 +5,7 @@ mod access_log;
 mod admission;
 mod command_line;
 mod golden;
+mod nginx_parity;
 mod problems;
 mod reload;
 mod running;

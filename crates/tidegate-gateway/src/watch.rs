@@ -94,17 +94,10 @@ impl Watch {
         self.deadline.set(self.now.get().checked_add(timeout));
     }
 
-    /// From now on the next request, which may be `timeout` away, while the connection is not too
-    /// old for one.
+    /// From now on the next request, which may be `timeout` away.
     pub(crate) fn rest(&self, timeout: Duration) {
         self.upload.end();
         self.expect(Phase::Idle, timeout);
-        if let Some(end) = self.end_of_life {
-            let deadline = self.deadline.get();
-            self.deadline
-                .set(Some(deadline.map_or(end, |at| at.min(end))));
-            self.look_before(Some(end));
-        }
     }
 
     /// A request begins; until something else is said it has its own bound.

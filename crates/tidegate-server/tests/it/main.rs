@@ -10,3 +10,4 @@ mod running;
 mod sharing;
 mod sharing_faults;
 mod sharing_windows;
+mod streaming;

@@ -129,9 +129,14 @@ impl Serve {
         }
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.0.id()
+    }
+
     /// Asks it to stop, and waits until it has.
     pub(crate) fn stop(mut self) -> bool {
-        let id = self.child.0.id().to_string();
+        let id = self.id().to_string();
         assert!(
             Command::new("kill")
                 .args(["-TERM", &id])

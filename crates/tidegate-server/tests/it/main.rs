@@ -13,3 +13,4 @@ mod sharing;
 mod sharing_faults;
 mod sharing_windows;
 mod soak;
+mod streaming;

@@ -103,7 +103,7 @@ async fn drive(client: &Client, connection: &mut impl Drive) -> End {
     let watch = &client.watch;
     let mut look_at = watch.look_at(core.timeouts().tick);
     let mut alarm = pin!(tokio::time::sleep_until(look_at.into()));
-    let mut stop = pin!(core.stop.notified());
+    let mut close = pin!(core.close.notified());
     // The kernel is asked once more for what has arrived before an idle connection is closed.
     let mut last_look = pin!(tokio::task::yield_now());
     let mut first = true;
@@ -113,12 +113,9 @@ async fn drive(client: &Client, connection: &mut impl Drive) -> End {
         watch.set_now(now);
         // A timer and a notification remember who waits: they need not be polled each time.
         if first {
-            let _ = stop.as_mut().poll(context);
+            let _ = close.as_mut().poll(context);
         }
-        if core.is_stopping() && !finishing && last_look.as_mut().poll(context).is_ready() {
-            finishing = true;
-            connection.finish();
-        }
+        let finish = core.is_closing() && !finishing && last_look.as_mut().poll(context).is_ready();
         let mut idle_too_long = false;
         if first || now >= look_at {
             match watch.overdue() {
@@ -136,7 +133,14 @@ async fn drive(client: &Client, connection: &mut impl Drive) -> End {
             }
         }
         first = false;
-        match Pin::new(&mut *connection).poll(context) {
+        let mut polled = Pin::new(&mut *connection).poll(context);
+        if finish && polled.is_pending() {
+            // Only now: what has arrived has been read, and makes the connection a busy one.
+            finishing = true;
+            connection.finish();
+            polled = Pin::new(&mut *connection).poll(context);
+        }
+        match polled {
             Poll::Ready(Ok(())) => Poll::Ready(End::Closed),
             Poll::Ready(Err(error)) => {
                 tracing::debug!(peer = %client.peer, %error, "a client connection broke off");

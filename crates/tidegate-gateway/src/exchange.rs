@@ -5,8 +5,8 @@ use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 
-use http::header::EXPECT;
-use http::{Request, Response, StatusCode};
+use http::header::{CONNECTION, EXPECT};
+use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tidegate::Timestamp;
 use tidegate_http::Problem;
@@ -46,7 +46,7 @@ pub(crate) async fn answer(
     client
         .awaits_100
         .set(request.headers().contains_key(EXPECT));
-    let response = match admit(client, &request).await {
+    let mut response = match admit(client, &request).await {
         Err(refusal) => answer::instead_of(Some(request.into_body()), client, refusal),
         Ok(mut passage) => {
             if let Some(at) = passage.wait_until {
@@ -75,6 +75,10 @@ pub(crate) async fn answer(
             response
         }
     };
+    if client.core.is_stopping() {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
     client.core.counters.response(response.status());
     Ok(response)
 }

@@ -79,7 +79,7 @@ mod view;
 mod watch;
 
 pub use counters::{Counters, CountersSnapshot};
-pub use gateway::{Bound, Gateway};
+pub use gateway::{Bound, Gateway, Shutdown};
 pub use policy_limits::PolicyLimits;
 pub use tidegate::TokioTimer;
 pub use view::RequestView;

@@ -2,8 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 mod admission;
+mod asking;
+
 mod command_line;
 mod golden;
+mod hand_over;
 mod problems;
 mod reload;
 mod running;

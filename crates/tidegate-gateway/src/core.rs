@@ -16,10 +16,11 @@ use hyper::server::conn::http1;
 use tidegate_node::{Node, Snapshot, Timer};
 use tidegate_policy::Gateway;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::client;
+use crate::connections::{Connections, Place};
 use crate::counters::CoreCounters;
 use crate::gateway::Shutdown;
 use crate::settings::{Settings, Timeouts};
@@ -40,8 +41,8 @@ pub(crate) struct Core {
     settings: RefCell<Rc<Settings>>,
     timeouts: Cell<Timeouts>,
     servers: RefCell<HashMap<Box<str>, Rc<Server>>>,
-    /// Places for client connections, of all cores.
-    places: Arc<Semaphore>,
+    /// Of all cores.
+    connections: Arc<Connections>,
     /// How many connections are still accepted from a socket after the stop.
     accept_queue: u32,
     open: Cell<usize>,
@@ -63,7 +64,7 @@ impl Core {
         node: Arc<Node>,
         timer: Arc<dyn Timer>,
         counters: Arc<CoreCounters>,
-        places: Arc<Semaphore>,
+        connections: Arc<Connections>,
     ) -> Rc<Self> {
         let servers = RefCell::default();
         let settings = {
@@ -84,7 +85,7 @@ impl Core {
             timeouts: Cell::new(settings.timeouts),
             settings: RefCell::new(Rc::new(settings)),
             servers,
-            places,
+            connections,
             accept_queue: gateway.accept_queue,
             open: Cell::new(0),
             empty: Notify::new(),
@@ -170,7 +171,7 @@ impl Core {
         let closing = async {
             tokio::time::sleep(last_requests).await;
             self.close_idle();
-            std::future::pending().await
+            std::future::pending::<()>().await;
         };
         let all_closed = async {
             // They accept what the kernel has already let in, and end.
@@ -209,9 +210,15 @@ impl Core {
             last_ones -= u32::from(self.is_stopping());
             match accepted {
                 Ok((stream, peer)) => {
-                    // A place first: while there is none, connections wait in the kernel.
-                    let Some(place) = self.place().await else {
-                        return;
+                    let is_trusted = || self.settings.borrow().trusted.contains(peer.ip());
+                    // While there is no place, further connections wait in the kernel.
+                    let place = match self.connections.place(peer.ip(), is_trusted).await {
+                        Ok(place) => place,
+                        Err(too_many) => {
+                            self.counters.connections_refused.add(1);
+                            too_many.tell(stream);
+                            continue;
+                        }
                     };
                     self.counters.connections_accepted.add(1);
                     let open = Open::new(Rc::clone(&self), place);
@@ -251,13 +258,6 @@ impl Core {
             }
         })
         .await
-    }
-
-    /// A place for one more connection.
-    async fn place(&self) -> Option<OwnedSemaphorePermit> {
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        // Nobody closes the semaphore.
-        place.ok()
     }
 
     async fn sweep(self: Rc<Self>) {
@@ -318,11 +318,11 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 /// A client connection that is open; counts it out again whatever happens to it.
 struct Open {
     core: Rc<Core>,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Open {
-    fn new(core: Rc<Core>, place: OwnedSemaphorePermit) -> Self {
+    fn new(core: Rc<Core>, place: Place) -> Self {
         core.counters.connections_open.add(1);
         core.open.set(core.open.get() + 1);
         Self {

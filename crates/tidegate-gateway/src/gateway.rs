@@ -14,6 +14,7 @@ use tidegate_node::{Node, Timer};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Semaphore, oneshot, watch};
 
+use crate::connections::Connections;
 use crate::core::Core;
 use crate::counters::Counters;
 use crate::listener::listen;
@@ -146,7 +147,7 @@ impl Bound {
         let cores = u32::try_from(self.listeners.len()).unwrap_or(u32::MAX);
         async move {
             if accepting.acquire_many(cores).await.is_err() {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         }
     }
@@ -176,9 +177,7 @@ impl Bound {
     /// Dropping the future shuts the gateway down in the background.
     pub async fn run_until(self, shutdown: impl Future<Output = Shutdown>) -> io::Result<()> {
         let (stop, stopped) = watch::channel(None);
-        let places = Arc::new(Semaphore::new(
-            self.config.max_connections.min(Semaphore::MAX_PERMITS),
-        ));
+        let connections = Connections::new(&self.config);
         let mut cores = Vec::new();
         for (index, listeners) in self.listeners.into_iter().enumerate() {
             let seed = Seed {
@@ -186,7 +185,7 @@ impl Bound {
                 node: Arc::clone(&self.node),
                 timer: Arc::clone(&self.timer),
                 counters: self.counters.clone(),
-                places: Arc::clone(&places),
+                connections: Arc::clone(&connections),
                 accepting: Arc::clone(&self.accepting),
                 index,
             };
@@ -242,7 +241,7 @@ struct Seed {
     node: Arc<Node>,
     timer: Arc<dyn Timer>,
     counters: Counters,
-    places: Arc<Semaphore>,
+    connections: Arc<Connections>,
     accepting: Arc<Semaphore>,
     index: usize,
 }
@@ -273,7 +272,13 @@ impl Seed {
             .enable_all()
             .build_local(LocalOptions::default())?;
         let counters = self.counters.core(self.index);
-        let core = Core::new(&self.config, self.node, self.timer, counters, self.places);
+        let core = Core::new(
+            &self.config,
+            self.node,
+            self.timer,
+            counters,
+            self.connections,
+        );
         let stop = async move {
             // An error says that the sender has gone: that is a stop as well.
             let stopped = stopped.wait_for(Option::is_some).await;

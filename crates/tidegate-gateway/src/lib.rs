@@ -61,6 +61,7 @@
 mod answer;
 mod body;
 mod client;
+mod connections;
 mod core;
 mod counters;
 mod echo;

@@ -64,7 +64,7 @@ fn four_hand_overs_lose_no_request() {
     let (gateway, admin) = (serve.gateway, serve.admin);
     let asking = Asking::start(gateway);
     for round in 0..4 {
-        asking.until_answered(200);
+        asking.until_answered(5000);
         // Each with another number of cores than the one before.
         let next = if round % 2 == 0 {
             site.start_narrow()
@@ -76,7 +76,7 @@ fn four_hand_overs_lose_no_request() {
         assert!(serve.ended(), "the old one ends, and well");
         serve = next;
     }
-    asking.until_answered(200);
+    asking.until_answered(5000);
     assert_eq!(asking.stop(), Vec::<String>::new());
     let (head, _) = get(admin, "/healthz", "");
     assert_eq!(status(&head), 200);

@@ -3,8 +3,10 @@
 
 mod actions;
 mod bounds;
+mod connections;
 mod forwarding;
 mod gateway;
+mod hand_over;
 mod limits;
 mod listening;
 mod policy_limits;

@@ -42,19 +42,13 @@ pub(super) async fn take(path: &Path) -> io::Result<Option<(Sockets, Taken)>> {
         Err(error) => return Err(error),
     };
     let mut old = Channel::new(stream)?;
-    old.send_hello().await?;
+    // Whoever does not want to hear it may have said so already, and closed.
+    let _ = old.send_hello().await;
     let mut sockets = Sockets::default();
     loop {
         let word = timeout(ANSWER, old.receive()).await;
-        let (word, socket) = word
-            .map_err(|_| say("it does not answer"))?
-            .map_err(|error| {
-                if error.kind() == io::ErrorKind::UnexpectedEof {
-                    say("it ended before it had handed all over")
-                } else {
-                    error
-                }
-            })?;
+        let word = word.map_err(|_| say("it does not answer"))?;
+        let (word, socket) = word.map_err(ended)?;
         match word {
             Word::Gateway if sockets.gateway.len() < MAX_SOCKETS => {
                 sockets.gateway.push(listener(socket)?);
@@ -97,6 +91,17 @@ impl Taken {
                 Ok(())
             }
         }
+    }
+}
+
+/// Says that the old process has gone, if that is what `error` means.
+fn ended(error: io::Error) -> io::Error {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    match error.kind() {
+        BrokenPipe | ConnectionReset | UnexpectedEof => {
+            say("it ended before it had handed all over")
+        }
+        _ => error,
     }
 }
 

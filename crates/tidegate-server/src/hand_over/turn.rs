@@ -93,6 +93,7 @@ impl Turn {
         } else {
             door.publish()?;
         }
+        tracing::info!(path = ?self.path.unwrap_or_default(), "ready to hand over");
         door.hand_over(&sockets).await;
         Ok(Shutdown::HandOver)
     }

@@ -19,10 +19,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
+use crate::access_log::{Lines, Outlet};
 use crate::client;
 use crate::connections::{Connections, Place};
 use crate::counters::CoreCounters;
+use crate::framer::Bounds;
 use crate::gateway::Shutdown;
+use crate::request_id::Ids;
 use crate::settings::{Settings, Timeouts};
 use crate::upstream::Server;
 
@@ -32,6 +35,14 @@ pub(crate) struct Core {
     pub(crate) timer: Arc<dyn Timer>,
     pub(crate) counters: Arc<CoreCounters>,
     pub(crate) http: http1::Builder,
+    /// Lines of the access log.
+    pub(crate) lines: Rc<Lines>,
+    pub(crate) ids: Ids,
+    /// Of what clients send.
+    pub(crate) bounds: Bounds,
+    /// What is read from a socket stands here for a moment, so that connections need no memory
+    /// while they rest.
+    pub(crate) scratch: RefCell<Box<[u8]>>,
     /// Wakes whoever accepts when the gateway stops.
     stop: Notify,
     stopping: Cell<bool>,
@@ -56,6 +67,8 @@ impl Core {
     /// How long a connection is kept, after a hand-over, for one more request: whoever closes
     /// it may cross one that is on its way.
     const LAST_REQUESTS: Duration = Duration::from_secs(5);
+    /// Most bytes that are read from a socket at once.
+    const SCRATCH: usize = 64 * 1024;
     /// How often pools are looked through.
     const SWEEP: Duration = Duration::from_secs(5);
 
@@ -65,6 +78,7 @@ impl Core {
         timer: Arc<dyn Timer>,
         counters: Arc<CoreCounters>,
         connections: Arc<Connections>,
+        log: Outlet,
     ) -> Rc<Self> {
         let servers = RefCell::default();
         let settings = {
@@ -73,11 +87,20 @@ impl Core {
                 server(&servers, address, &counters)
             })
         };
+        let lines = Rc::new(Lines::new(log, Arc::clone(&counters)));
         Rc::new(Self {
             node,
             timer,
             counters,
             http: http(gateway),
+            lines,
+            ids: Ids::default(),
+            bounds: Bounds {
+                head_bytes: gateway.max_header_bytes,
+                trailer_bytes: gateway.max_trailer_bytes,
+                fields: gateway.max_headers,
+            },
+            scratch: RefCell::new(vec![0; Self::SCRATCH].into_boxed_slice()),
             stop: Notify::new(),
             stopping: Cell::new(false),
             close: Notify::new(),
@@ -105,6 +128,11 @@ impl Core {
     /// The timeouts of the newest policy that a request has met.
     pub(crate) fn timeouts(&self) -> Timeouts {
         self.timeouts.get()
+    }
+
+    /// What goes with the newest policy that a request has met.
+    pub(crate) fn settings(&self) -> Rc<Settings> {
+        Rc::clone(&self.settings.borrow())
     }
 
     /// What goes with `snapshot`.
@@ -153,6 +181,7 @@ impl Core {
         grace: Duration,
     ) -> io::Result<()> {
         let sweeping = tokio::task::spawn_local(Rc::clone(&self).sweep());
+        let logging = tokio::task::spawn_local(Rc::clone(&self.lines).keep_moving());
         let shutdown = tokio::select! {
             shutdown = stop => shutdown,
             Some(_) = acceptors.join_next() => {
@@ -193,6 +222,7 @@ impl Core {
             );
         }
         sweeping.abort();
+        logging.abort();
         Ok(())
     }
 

@@ -43,6 +43,10 @@ pub struct CountersSnapshot {
     pub upstream_retries: u64,
     /// Panics that were caught; each has cost its client connection.
     pub panics: u64,
+    /// Lines of the access log that were handed over to be written.
+    pub access_log_lines: u64,
+    /// Lines of the access log that were dropped: more were waiting than may, or writing failed.
+    pub access_log_dropped: u64,
     /// Client connections that are open.
     pub connections_open: u64,
     /// Upstream connections that wait in a pool.
@@ -85,6 +89,8 @@ core_counters!(
     upstream_broken,
     upstream_retries,
     panics,
+    access_log_lines,
+    access_log_dropped,
     connections_open,
     upstream_idle,
 );
@@ -119,6 +125,7 @@ impl Counter {
 }
 
 impl Counters {
+    /// Of so many threads that count.
     pub(crate) fn new(cores: usize) -> Self {
         Self {
             cores: (0..cores).map(|_| Arc::default()).collect(),

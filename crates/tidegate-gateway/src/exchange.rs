@@ -5,18 +5,22 @@ use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 
-use http::header::{CONNECTION, EXPECT};
+use http::header::CONNECTION;
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tidegate::Timestamp;
 use tidegate_http::Problem;
+use tidegate_http::debug_field::DEBUG;
 use tidegate_node::{Call, Hold, Pending, Turn};
 use tidegate_policy::Denial;
 
+use crate::access_log::Record;
 use crate::answer::{self, LimitFields};
 use crate::body::{RequestBody, ResponseBody};
 use crate::client::Client;
+use crate::debug;
 use crate::echo;
+use crate::fault::Fault;
 use crate::forward::{self, Origin};
 use crate::refusal::{Outcome, Refusal, Refusals};
 use crate::settings::Settings;
@@ -41,12 +45,14 @@ pub(crate) async fn answer(
     mut request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Infallible> {
     let client = &client;
-    client.watch.hold();
-    client.linger.set(false);
-    client
-        .awaits_100
-        .set(request.headers().contains_key(EXPECT));
-    let mut response = match admit(client, &request).await {
+    let admitted = match client.begin(&request) {
+        Ok(()) => admit(client, &request).await,
+        Err(fault) => {
+            client.log.unreadable(&client.core.settings(), fault.status);
+            Err(answer::fault(&fault))
+        }
+    };
+    let mut response = match admitted {
         Err(refusal) => answer::instead_of(Some(request.into_body()), client, refusal),
         Ok(mut passage) => {
             if let Some(at) = passage.wait_until {
@@ -58,14 +64,18 @@ pub(crate) async fn answer(
                 trusted: passage.trusted,
             };
             forward::rewrite_request(&mut request, &origin);
+            client.id.add_to(request.headers_mut());
+            if passage.settings.debug_header.is_some() {
+                // There may be a token in it.
+                request.headers_mut().remove(DEBUG);
+            }
             let mut response = match &*passage.upstream {
                 Upstream::Echo => {
                     let echo = echo::answer(&request);
                     answer::instead_of(Some(request.into_body()), client, echo)
                 }
                 Upstream::Servers(servers) => {
-                    let timeout = passage.settings.timeouts.response;
-                    let with_body = |body| RequestBody::new(body, Rc::clone(client), timeout);
+                    let with_body = |body| RequestBody::new(body, Rc::clone(client));
                     let mut request = Some(request.map(with_body));
                     exchange(client, &passage.settings, servers, &mut request).await
                 }
@@ -75,11 +85,14 @@ pub(crate) async fn answer(
             response
         }
     };
-    if client.core.is_stopping() {
+    if client.is_last_answer() {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);
     }
     client.core.counters.response(response.status());
+    client.id.add_to(response.headers_mut());
+    client.log.note(|record| record.answers(response.status()));
+    response.body_mut().ends_request();
     Ok(response)
 }
 
@@ -123,6 +136,10 @@ struct RefusedRequest {
 }
 
 /// What became of a request this time.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most requests go, and need no allocation for it"
+)]
 enum Decided {
     Goes(Passage),
     /// Without being looked at by limits.
@@ -136,18 +153,24 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     let core = &client.core;
     let snapshot = core.node.snapshot();
     let settings = core.settings_of(&snapshot);
-    if let Err(fault) = vet(request, settings.max_headers) {
-        let problem = Problem::of(fault.status);
-        return Decided::Answered(answer::problem(&problem.detail(fault.detail)));
+    if let Turn::First = turn {
+        client.note(request, &settings);
+    }
+    if let Err(fault) = vet(request.headers()) {
+        return Decided::Answered(answer::fault(&fault));
     }
     let client_ip = settings.trusted.client(client.peer, request.headers());
     let view = RequestView::of(request, Some(client_ip));
     let policy = snapshot.policy();
     let access = policy.gateway.as_ref().map(|gateway| &gateway.access);
-    if let Some(denial) = access.and_then(|access| access.denial(&view, "")) {
+    let denial = access.and_then(|access| access.denial(&view, ""));
+    let route = policy.route(&view);
+    let id = route.map(|route| route.id.as_str());
+    client.log.note(|record| record.takes(client_ip, id));
+    if let Some(denial) = denial {
         return deny(client, denial);
     }
-    let Some(route) = policy.route(&view) else {
+    let Some(route) = route else {
         let problem = Problem::of(StatusCode::NOT_FOUND);
         let problem = problem.detail("no route matches this request");
         return Decided::Answered(answer::problem(&problem));
@@ -170,14 +193,23 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     };
     let admission = match snapshot.decide_or_wait(&call, came, turn) {
         Ok(admission) => admission,
-        Err(pending) => return Decided::Waits(pending),
+        Err(pending) => {
+            client.log.note(Record::waits);
+            return Decided::Waits(pending);
+        }
     };
+    client.log.note(|record| record.decided(&admission));
+    let mut fields = LimitFields::of(&admission, &settings, now);
+    if let Some(who) = &settings.debug_header
+        && debug::may_ask(who, request.headers(), client_ip)
+    {
+        fields.debug = Some(Box::new(debug::answer(&route.id, &admission)));
+    }
     if !admission.is_allowed() {
         core.counters.refused.add(1);
-        let refusal = Refusals::of(request, &admission, &settings, core.node.clock());
+        let refusal = Refusals::of(request, &admission, fields, &settings, core.node.clock());
         return Decided::Refused(Box::new(RefusedRequest { refusal, settings }));
     }
-    let fields = LimitFields::of(&admission, &settings);
     let delay = admission.delay();
     Decided::Goes(Passage {
         upstream: Rc::clone(&settings.upstreams[route.upstream]),
@@ -217,6 +249,7 @@ async fn exchange(
     let mut stillborn = 0;
     let failure = loop {
         client.watch.hold();
+        client.log.note(|record| record.asks(servers.name()));
         let connected = servers.connect(settings.timeouts.connect).await;
         let untouched = request
             .take()
@@ -228,11 +261,13 @@ async fn exchange(
                 return answer::instead_of(body, client, no_server(servers, &error));
             }
         };
-        client.watch.expect_response(settings.timeouts.response);
+        client.log.note(|record| record.asks_server(lease.server()));
+        client.watch.expect_response(&settings.timeouts);
         let started = pin!(lease.connection().start(untouched));
         match lease.connection().response(started, &client.watch).await {
             Ok(response) => {
                 counters.upstream_requests.add(1);
+                client.log.note(Record::server_answers);
                 match vet_response(&response) {
                     Ok(()) => return relay(client, response, lease),
                     Err(fault) => {
@@ -287,10 +322,11 @@ fn failed(client: &Client, servers: &Servers, failure: &Failure) -> answer::Loca
             );
             answer::problem(&Problem::of(StatusCode::GATEWAY_TIMEOUT).detail(detail))
         }
-        // The body that was sent on ended too soon: the client has gone.
-        Failure::Broken(error) if error.is_user() => answer::problem(
-            &Problem::of(StatusCode::BAD_REQUEST).detail("the request's body did not end"),
-        ),
+        // The body that was sent on ended too soon.
+        Failure::Broken(error) if error.is_user() => {
+            const NO_END: Fault = Fault::bad("the request's body did not end");
+            answer::fault(&client.body_fault().unwrap_or(NO_END))
+        }
         Failure::Broken(_) | Failure::Unsent(_) => {
             counters.upstream_broken.add(1);
             bad_gateway(

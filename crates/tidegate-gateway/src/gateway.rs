@@ -14,6 +14,7 @@ use tidegate_node::{Node, Timer};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Semaphore, oneshot, watch};
 
+use crate::access_log::{Outlet, Reopen, Writer};
 use crate::connections::Connections;
 use crate::core::Core;
 use crate::counters::Counters;
@@ -34,6 +35,7 @@ pub struct Bound {
     counters: Counters,
     /// A permit for each core that accepts.
     accepting: Arc<Semaphore>,
+    log: Writer,
 }
 
 /// Why a gateway is to stop.
@@ -107,7 +109,10 @@ impl Gateway {
                 listeners[index % cores].push(socket);
             }
         }
-        let counters = Counters::new(cores);
+        // One more, for the thread that writes the access log.
+        let counters = Counters::new(cores + 1);
+        let target = config.access_log.as_ref().map(|log| &log.target);
+        let log = Writer::open(target, counters.core(cores))?;
         Ok(Bound {
             config: config.clone(),
             node,
@@ -116,6 +121,7 @@ impl Gateway {
             listeners,
             counters,
             accepting: Arc::new(Semaphore::new(0)),
+            log,
         })
     }
 }
@@ -150,6 +156,11 @@ impl Bound {
                 std::future::pending::<()>().await;
             }
         }
+    }
+
+    /// Has the access log's file opened anew, at any time.
+    pub fn reopen(&self) -> Reopen {
+        self.log.reopen()
     }
 
     /// Serves until `shutdown` ends. Then it stops accepting, closes idle connections, lets
@@ -187,18 +198,23 @@ impl Bound {
                 counters: self.counters.clone(),
                 connections: Arc::clone(&connections),
                 accepting: Arc::clone(&self.accepting),
+                log: self.log.outlet(),
                 index,
             };
             cores.push(seed.start(listeners, stopped.clone())?);
         }
         drop(stopped);
+        let written = self.log.start()?;
         let mut ended = std::pin::pin!(all(cores));
         let shutdown = tokio::select! {
             result = &mut ended => return result,
             shutdown = shutdown => shutdown,
         };
         stop.send_replace(Some(shutdown));
-        ended.await
+        let result = ended.await;
+        // What was logged last is in the file when the gateway has stopped.
+        let _ = tokio::task::spawn_blocking(|| written.wait()).await;
+        result
     }
 }
 
@@ -243,6 +259,7 @@ struct Seed {
     counters: Counters,
     connections: Arc<Connections>,
     accepting: Arc<Semaphore>,
+    log: Outlet,
     index: usize,
 }
 
@@ -278,6 +295,7 @@ impl Seed {
             self.timer,
             counters,
             self.connections,
+            self.log,
         );
         let stop = async move {
             // An error says that the sender has gone: that is a stop as well.

@@ -58,20 +58,26 @@
 //! # }
 //! ```
 
+mod access_log;
 mod answer;
 mod body;
 mod client;
 mod connections;
 mod core;
 mod counters;
+mod debug;
 mod echo;
 mod exchange;
+mod fault;
 mod forward;
+mod framer;
 mod gateway;
 mod listener;
+mod patience;
 mod phrases;
 mod policy_limits;
 mod refusal;
+mod request_id;
 mod settings;
 mod socket;
 mod upstream;
@@ -79,6 +85,7 @@ mod vet;
 mod view;
 mod watch;
 
+pub use access_log::Reopen;
 pub use counters::{Counters, CountersSnapshot};
 pub use gateway::{Bound, Gateway, Shutdown};
 pub use policy_limits::PolicyLimits;

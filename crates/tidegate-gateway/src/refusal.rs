@@ -70,10 +70,10 @@ impl Refusals {
     pub(crate) fn of<B>(
         request: &Request<B>,
         admission: &Admission<'_>,
+        fields: LimitFields,
         settings: &Settings,
         clock: &impl Clock,
     ) -> Refusal {
-        let fields = LimitFields::of(admission, settings);
         let Some(told) = admission.told() else {
             let outcome = Outcome::Answered(answer::refusal(admission, fields, settings));
             return Refusal {

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use tidegate::{Algorithm, Clock, Decision, Enforcer, Receipt, SharedTaken, Timestamp};
 use tidegate_policy::KeyPart;
 
+use crate::counts::InWait;
 use crate::enforced_limit::EnforcedLimit;
 
 /// One limit's part in an answer.
@@ -119,6 +120,8 @@ pub struct Hold {
     /// What was taken of limits that nodes share.
     others: Vec<Box<dyn SharedTaken>>,
     has_gone_ahead: bool,
+    /// Counted as waiting until it goes ahead.
+    pub(crate) in_wait: SmallVec<[InWait; 1]>,
     pub(crate) clock: Option<Arc<dyn Clock>>,
 }
 
@@ -137,6 +140,7 @@ impl Hold {
         self.taken.retain(|(enforcer, _)| enforcer.is_gate());
         self.others.retain(|taken| taken.has_places());
         self.has_gone_ahead = true;
+        self.in_wait.clear();
     }
 
     /// Holds what was taken of limits that nodes share, too: of a request that has gone ahead

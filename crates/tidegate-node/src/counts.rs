@@ -1,6 +1,10 @@
 //! How often a limit has allowed and denied, counted without threads meeting.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::waits::{Waits, WaitsSnapshot};
 
 /// What became of a request at one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +50,7 @@ const STRIPES: usize = 8;
 #[derive(Debug, Default)]
 pub struct Counts {
     stripes: [Stripe; STRIPES],
+    waits: Waits,
 }
 
 /// One thread's counters, in a cache line of its own.
@@ -60,12 +65,38 @@ impl Counts {
         self.stripes[stripe()].counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts somebody who waits from now on for this limit, until the value is dropped.
+    pub(crate) fn begin_wait(self: &Arc<Self>) -> InWait {
+        self.waits.begin();
+        InWait(Arc::clone(self))
+    }
+
+    /// Counts a wait of somebody who went ahead then.
+    pub(crate) fn waited(&self, time: Duration) {
+        self.waits.record(time);
+    }
+
+    /// Who waits for this limit now, and how long those waited who went ahead.
+    pub fn waits(&self) -> WaitsSnapshot {
+        self.waits.snapshot()
+    }
+
     /// How often this has been the outcome.
     pub fn get(&self, outcome: Outcome) -> u64 {
         self.stripes
             .iter()
             .map(|s| s.counts[outcome as usize].load(Ordering::Relaxed))
             .sum()
+    }
+}
+
+/// Somebody waits.
+#[derive(Debug)]
+pub(crate) struct InWait(Arc<Counts>);
+
+impl Drop for InWait {
+    fn drop(&mut self) {
+        self.0.waits.end();
     }
 }
 

@@ -92,8 +92,8 @@ impl Snapshot {
         let is_last = matches!(turn, Turn::Last);
         match turn {
             Turn::With(place) => {
-                decide_with(place, &met.enforced, call, &mut admission);
                 admission.waited = call.now.since(came);
+                decide_with(place, &met.enforced, call, &mut admission);
             }
             Turn::First | Turn::Last | Turn::Shared(_) => {
                 decide_enforced(&met.enforced, call, &mut admission);
@@ -157,6 +157,7 @@ impl Snapshot {
         } else {
             // A wait that is given up gives back, and rates want to know when.
             admission.hold.clock = Some(Arc::clone(self.clock()));
+            admission.begin_wait();
         }
         admission
     }
@@ -228,6 +229,7 @@ fn decide_with<'a>(place: Place, met: &[Met<'a>], call: &Call<'_>, admission: &m
     decide_all(before.iter().chain(after), call, admission);
     admission.applied.insert(at, own.applied(place.decision()));
     if admission.is_allowed() {
+        own.limit.counts().waited(admission.waited);
         admission.hold.taken.extend(place.into_taken());
     }
 }
@@ -249,6 +251,18 @@ fn decide_shadow<'a>(met: &[Met<'a>], call: &Call<'_>, admission: &mut Admission
 }
 
 impl<'a> Admission<'a> {
+    /// Counts it among those who wait, at each limit that delays it.
+    fn begin_wait(&mut self) {
+        for applied in &self.applied {
+            let delay = applied.decision.delay();
+            if !delay.is_zero() {
+                let counts = applied.limit.shared_counts();
+                counts.waited(delay);
+                self.hold.in_wait.push(counts.begin_wait());
+            }
+        }
+    }
+
     fn take(&mut self, met: &Met<'a>, decision: Decision, receipt: Option<Receipt>) {
         self.applied.push(met.applied(decision));
         if let Some(receipt) = receipt {

@@ -139,6 +139,17 @@ impl EnforcedLimit {
         &self.counts
     }
 
+    pub(crate) const fn shared_counts(&self) -> &Arc<Counts> {
+        &self.counts
+    }
+
+    /// How many places of this node's own concurrency limit are taken, of all keys; `None` for
+    /// other limits. Looks at all that its store holds.
+    pub fn in_use(&self) -> Option<u64> {
+        let is_own = self.enforcers[0].is_gate() && self.shared.is_none();
+        is_own.then(|| self.enforcers[0].all_in_use())
+    }
+
     /// Since when the state that nodes share cannot be reached; `None` while it can, or for a
     /// limit of this node's own.
     pub fn unavailable_since(&self) -> Option<Timestamp> {

@@ -32,6 +32,7 @@ mod reach;
 mod shared_call;
 mod shared_limit;
 mod snapshot;
+mod waits;
 mod watch;
 
 pub use self::{
@@ -46,6 +47,7 @@ pub use self::{
     shared_call::{Pending, SharedTurn},
     shared_limit::shared_complaints,
     snapshot::Snapshot,
+    waits::WaitsSnapshot,
     watch::{PolicyWatch, WatchError},
 };
 pub use tidegate::Timer;

@@ -107,6 +107,7 @@ impl<'a> Meeting<'a> {
                     ask: met.limit.ask_in_line(met.algorithm, call),
                     length: queue.length,
                     until,
+                    counts: Arc::clone(met.limit.shared_counts()),
                 })
             });
         }

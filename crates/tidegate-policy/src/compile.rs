@@ -13,6 +13,7 @@ mod hidden;
 mod idle;
 mod limits;
 mod names;
+mod observe;
 mod on_limit;
 mod overrides;
 mod queue;

@@ -6,6 +6,7 @@
 mod field;
 mod gateway;
 mod limit;
+mod observe;
 mod on_limit;
 mod redis;
 mod text;
@@ -14,7 +15,7 @@ mod upstream;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(crate) use self::field::{Field, Map, OneOrMany};
+pub(crate) use self::field::{Field, Map, MapOrText, OneOrMany};
 pub(crate) use self::gateway::{
     AccessFile, AdminFile, GatewayFile, MatchFile, RouteFile, WhenFullName,
 };
@@ -22,11 +23,14 @@ pub(crate) use self::limit::{
     AlgorithmName, AlignName, LimitFile, OnChangeName, OnMissingName, OnUnavailableName,
     OverrideFile, RefillName, SchemeName, StoreName, ThenName,
 };
+pub(crate) use self::observe::{
+    AccessLogFile, DebugHeaderFile, HeadersFile, LogFormatName, LogOnlyName, ResetName,
+};
 pub(crate) use self::on_limit::{
     AnswerFile, OnLimitFile, QueueFile, QueueOrder, RedirectFile, TarpitFile,
 };
 pub(crate) use self::redis::RedisFile;
-pub(crate) use self::text::{DurationText, RateText, Scalar, SizeText};
+pub(crate) use self::text::{DurationText, RateText, Scalar, SizePerSecondText, SizeText};
 pub(crate) use self::upstream::{BalanceName, BuiltinName, UpstreamFile};
 
 /// A tidegate policy.

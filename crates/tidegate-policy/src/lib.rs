@@ -34,6 +34,7 @@ mod key;
 mod later;
 mod limit_rule;
 mod load;
+mod observe;
 mod on_limit;
 mod path_pattern;
 mod policy;
@@ -60,6 +61,9 @@ pub use limit_rule::{
     LimitRule, OnMissing, OnUnavailable, Override, Priorities, Queue, SharedRule,
 };
 pub use load::{DEFAULT, Loaded, MAX_FILE_BYTES, load, parse, parse_with, read};
+pub use observe::{
+    AccessLog, DebugHeader, HideQuery, LimitHeaders, LogFormat, LogOnly, LogTarget, Reset,
+};
 pub use on_limit::{Action, Answer, OnLimit, Page, Tarpit};
 pub use path_pattern::PathPattern;
 pub use policy::Policy;

@@ -58,10 +58,16 @@ impl<F> Started for F where
 }
 
 impl Connection {
+    /// Longest header of a response, and longest trailer section, in bytes. It has 100 fields at
+    /// most, which is hyper's own bound.
+    const MAX_HEADER: usize = 64 * 1024;
+
     /// Speaks HTTP/1.1 on `stream`.
     pub(crate) async fn open(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        let handshake = http1::handshake(Socket::new(stream));
+        let mut http = http1::Builder::new();
+        http.max_header_size(Self::MAX_HEADER);
+        let handshake = http.handshake(Socket::new(stream));
         let (sender, driver) = handshake.await.map_err(io::Error::other)?;
         Ok(Self {
             sender,

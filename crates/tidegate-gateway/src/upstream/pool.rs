@@ -114,6 +114,11 @@ impl fmt::Debug for Server {
 }
 
 impl Lease {
+    /// The server's address.
+    pub(crate) fn server(&self) -> &str {
+        &self.server.address
+    }
+
     pub(crate) fn connection(&mut self) -> &mut Connection {
         &mut self.connection
     }

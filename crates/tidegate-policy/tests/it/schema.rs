@@ -135,6 +135,11 @@ fn it_refuses_what_has_another_shape() {
         "gateway: { routes: [{ upstream: a }] }",
         "gateway: { routes: [{ id: a, upstream: u, match: { methd: GET } }] }",
         "gateway: { idle_timeout: 60 }",
+        "gateway: { access_log: { format: json } }",
+        "gateway: { access_log: { path: a, format: apache } }",
+        "gateway: { access_log: [a] }",
+        "gateway: { debug_header: {} }",
+        "gateway: { headers: { retry_after: 1 } }",
         "admin: { listen: 8090 }",
     ] {
         assert!(!accepts(wrong), "{wrong}");

@@ -31,7 +31,7 @@ const GAUGES: [Metric; 2] = [
     ),
 ];
 
-const COUNTERS: [Metric; 13] = [
+const COUNTERS: [Metric; 15] = [
     ("tidegate_connections_accepted", "Client connections", |c| {
         c.connections_accepted
     }),
@@ -90,6 +90,16 @@ const COUNTERS: [Metric; 13] = [
         "tidegate_panics",
         "Panics that were caught; each is a fault of tidegate",
         |c| c.panics,
+    ),
+    (
+        "tidegate_access_log_lines",
+        "Lines of the access log that were handed over to be written",
+        |c| c.access_log_lines,
+    ),
+    (
+        "tidegate_access_log_dropped",
+        "Lines of the access log that were dropped",
+        |c| c.access_log_dropped,
     ),
 ];
 

@@ -51,6 +51,8 @@ fn one(limit: &EnforcedLimit) -> Value {
         "shadow": rule.shadow,
         "overrides": rule.overrides.len(),
         "decisions": outcomes,
+        "waiting": limit.counts().waits().now,
+        "in_use": limit.in_use(),
         "store": {
             "keys": stats.keys,
             "max_keys": stats.max_keys,

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use tidegate::{Clock, SystemClock};
-use tidegate_gateway::{Bound, Gateway, Shutdown, TokioTimer};
+use tidegate_gateway::{Bound, Gateway, Reopen, Shutdown, TokioTimer};
 use tidegate_node::{Node, PolicyWatch};
 use tidegate_policy::{Loaded, Policy};
 use tokio::signal::unix::{SignalKind, signal};
@@ -215,6 +215,7 @@ async fn serve(
     let (stop, stopped) = watch::channel(None);
     let counters = gateway.as_ref().map(Bound::counters);
     let accepting = gateway.as_ref().map(Bound::accepting);
+    let reopen = gateway.as_ref().map(Bound::reopen);
     let store = redis.as_ref().map(|redis| redis.store.clone());
     let admin = async {
         let Some(listener) = admin else { return Ok(()) };
@@ -241,7 +242,7 @@ async fn serve(
     };
     let signals = async {
         let stopping = tokio::select! {
-            signal = wait_for_signal() => signal.map(|()| Shutdown::Stop),
+            signal = wait_for_signal(reopen.as_ref()) => signal.map(|()| Shutdown::Stop),
             handed = turn.pass_on(accepting) => handed,
             shutdown = wait_for(stopped.clone()) => Ok(shutdown),
         };
@@ -265,8 +266,8 @@ async fn wait_for(mut stopped: watch::Receiver<Option<Shutdown>>) -> Shutdown {
     said.ok().and_then(|said| *said).unwrap_or(Shutdown::Stop)
 }
 
-/// Waits for SIGINT or SIGTERM. SIGHUP changes nothing: the policy file is watched.
-async fn wait_for_signal() -> std::io::Result<()> {
+/// Waits for SIGINT or SIGTERM. SIGHUP opens the access log anew; the policy is watched anyway.
+async fn wait_for_signal(access_log: Option<&Reopen>) -> std::io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
@@ -274,7 +275,12 @@ async fn wait_for_signal() -> std::io::Result<()> {
         tokio::select! {
             _ = interrupt.recv() => break,
             _ = terminate.recv() => break,
-            _ = hang_up.recv() => tracing::info!("SIGHUP: the policy file is watched anyway"),
+            _ = hang_up.recv() => {
+                tracing::info!("SIGHUP: the access log is opened anew");
+                if let Some(log) = access_log {
+                    log.reopen();
+                }
+            }
         }
     }
     tracing::info!("stopping: requests in flight are finished");

@@ -1,6 +1,7 @@
 //! The binary, as people and scripts use it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
+mod access_log;
 mod admission;
 mod asking;
 

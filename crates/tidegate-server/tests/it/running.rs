@@ -132,6 +132,11 @@ impl Serve {
         }
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.0.id()
+    }
+
     /// Asks it to stop, and waits until it has.
     pub(crate) fn stop(self) -> bool {
         let id = self.child.0.id().to_string();
@@ -193,14 +198,23 @@ pub(crate) struct Nginx {
 impl Nginx {
     pub(crate) fn start() -> Self {
         let folder = Folder::new();
-        let address = free_address();
         let log = folder.path("access.log");
+        Self::in_folder(folder, log, "one")
+    }
+
+    /// The same, with its usual log in this file, in UTC.
+    pub(crate) fn logging_combined(log: &Path) -> Self {
+        Self::in_folder(Folder::new(), log.to_owned(), "combined")
+    }
+
+    fn in_folder(folder: Folder, log: PathBuf, format: &str) -> Self {
+        let address = free_address();
         let body = "0123456789".repeat(10);
         let config = format!(
             "master_process off;\nworker_processes 1;\ndaemon off;\n\
              pid {pid};\nerror_log {error};\n\
              events {{ worker_connections 1024; }}\n\
-             http {{\n  log_format one '$status';\n  access_log {log} one;\n\
+             http {{\n  log_format one '$status';\n  access_log {log} {format};\n\
              client_body_temp_path {temp};\n proxy_temp_path {temp};\n fastcgi_temp_path {temp};\n\
              uwsgi_temp_path {temp};\n scgi_temp_path {temp};\n\
              keepalive_requests 100000000;\n  server {{ listen {address};\n\
@@ -212,6 +226,7 @@ impl Nginx {
         );
         let config = folder.write("nginx.conf", &config);
         let child = Command::new("nginx")
+            .env("TZ", "UTC")
             .arg("-c")
             .arg(&config)
             .stdin(Stdio::null())

@@ -129,7 +129,8 @@ impl Client {
 
     /// Whether the answer to this request is the connection's last.
     pub(crate) fn is_last_answer(&self) -> bool {
-        let is_last = self.watch.is_old()
+        let is_last = self.core.is_stopping()
+            || self.watch.is_old()
             || self.requests.get() >= self.core.timeouts().max_requests_per_connection;
         if is_last && (self.is_within_head.get() || self.requests_begun.get() > self.requests.get())
         {
@@ -215,7 +216,7 @@ async fn drive(client: &Client, connection: &mut impl Drive, stream: &TcpStream)
     let watch = &client.watch;
     let mut look_at = watch.look_at(core.timeouts().tick);
     let mut alarm = pin!(tokio::time::sleep_until(look_at.into()));
-    let mut stop = pin!(core.stop.notified());
+    let mut close = pin!(core.close.notified());
     let mut hung_up = pin!(hung_up(stream));
     // The kernel is asked once more for what has arrived before an idle connection is closed.
     let mut last_look = pin!(tokio::task::yield_now());
@@ -226,28 +227,30 @@ async fn drive(client: &Client, connection: &mut impl Drive, stream: &TcpStream)
         watch.set_now(now);
         // A timer and a notification remember who waits: they need not be polled each time.
         if first {
-            let _ = stop.as_mut().poll(context);
+            let _ = close.as_mut().poll(context);
         }
-        if core.is_stopping() && !finishing && last_look.as_mut().poll(context).is_ready() {
-            finishing = true;
-            connection.finish();
-        }
+        let finish = core.is_closing() && !finishing && last_look.as_mut().poll(context).is_ready();
         let mut idle_too_long = false;
         let mut set_alarm = first;
         if first || now >= look_at {
             match watch.overdue() {
                 Some(Phase::Header | Phase::Body) => return Poll::Ready(End::TimedOut),
-                Some(Phase::Idle) => {
-                    connection.finish();
-                    idle_too_long = true;
-                }
+                Some(Phase::Idle) => idle_too_long = true,
                 Some(Phase::Response | Phase::Held) | None => {}
             }
             set_alarm = true;
         }
         first = false;
         client.is_reading.set(false);
-        match Pin::new(&mut *connection).poll(context) {
+        let mut polled = Pin::new(&mut *connection).poll(context);
+        // Only now: what has arrived has been read, and makes the connection a busy one.
+        idle_too_long &= watch.phase() == Phase::Idle;
+        if (finish || idle_too_long) && polled.is_pending() {
+            finishing = true;
+            connection.finish();
+            polled = Pin::new(&mut *connection).poll(context);
+        }
+        match polled {
             Poll::Ready(Ok(())) => return Poll::Ready(End::Closed),
             Poll::Ready(Err(error)) => {
                 tracing::debug!(peer = %client.peer, %error, "a client connection broke off");

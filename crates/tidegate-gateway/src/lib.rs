@@ -62,6 +62,7 @@ mod access_log;
 mod answer;
 mod body;
 mod client;
+mod connections;
 mod core;
 mod counters;
 mod debug;
@@ -86,7 +87,7 @@ mod watch;
 
 pub use access_log::Reopen;
 pub use counters::{Counters, CountersSnapshot};
-pub use gateway::{Bound, Gateway};
+pub use gateway::{Bound, Gateway, Shutdown};
 pub use policy_limits::PolicyLimits;
 pub use tidegate::TokioTimer;
 pub use view::RequestView;

@@ -16,7 +16,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(crate) use self::field::{Field, Map, MapOrText, OneOrMany};
-pub(crate) use self::gateway::{AccessFile, AdminFile, GatewayFile, MatchFile, RouteFile};
+pub(crate) use self::gateway::{
+    AccessFile, AdminFile, GatewayFile, MatchFile, RouteFile, WhenFullName,
+};
 pub(crate) use self::limit::{
     AlgorithmName, AlignName, LimitFile, OnChangeName, OnMissingName, OnUnavailableName,
     OverrideFile, RefillName, SchemeName, StoreName, ThenName,

@@ -54,7 +54,7 @@ mod yaml;
 pub use access::{Access, Denial, Lists};
 pub use admin::Admin;
 pub use complaint::{Complaint, Place, RedisPlace};
-pub use gateway::Gateway;
+pub use gateway::{Gateway, WhenFull};
 pub use host_pattern::HostPattern;
 pub use key::{KeyPart, KeyPartError, KeyValueError};
 pub use limit_rule::{

@@ -5,6 +5,7 @@ mod admin;
 mod cli;
 mod command;
 mod exit;
+mod hand_over;
 mod redis;
 pub mod simulation;
 mod terminal;

@@ -4,9 +4,11 @@
 mod access_log;
 mod actions;
 mod bounds;
+mod connections;
 mod debug_header;
 mod forwarding;
 mod gateway;
+mod hand_over;
 mod limits;
 mod listening;
 mod log_file;

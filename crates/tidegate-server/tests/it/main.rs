@@ -3,8 +3,10 @@
 
 mod access_log;
 mod admission;
+mod asking;
 mod command_line;
 mod golden;
+mod hand_over;
 mod nginx_parity;
 mod problems;
 mod reload;

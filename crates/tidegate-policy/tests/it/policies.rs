@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use tidegate::{Algorithm, CalendarUnit, Quota};
 use tidegate_policy::{
     HideQuery, KeyPart, LimitHeaders, Loaded, LogFormat, LogTarget, OnMissing, Policy, Request,
-    Reset, UpstreamKind, parse,
+    Reset, UpstreamKind, WhenFull, parse,
 };
 
 fn policy(name: &str) -> Policy {
@@ -119,6 +120,9 @@ fn the_shop() {
     assert_eq!(gateway.idle_timeout, Duration::from_secs(90));
     assert_eq!(gateway.connect_timeout, Duration::from_secs(2));
     assert_eq!(gateway.shutdown_timeout, Duration::ZERO);
+    assert_eq!(gateway.when_full, WhenFull::Refuse);
+    assert_eq!(gateway.max_connections_per_client, NonZeroU32::new(50));
+    assert_eq!(gateway.accept_queue, 512);
     assert_eq!(gateway.max_header_bytes, 16_384);
     let ids: Vec<_> = gateway
         .routes

@@ -3,8 +3,10 @@
 
 mod access_log;
 mod admission;
+mod client;
 mod command_line;
 mod golden;
+mod held;
 mod nginx_parity;
 mod problems;
 mod reload;
@@ -13,3 +15,4 @@ mod sharing;
 mod sharing_faults;
 mod sharing_windows;
 mod soak;
+mod wire_cases;

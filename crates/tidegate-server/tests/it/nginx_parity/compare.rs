@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::client::{Answer, LATE, Said};
 use super::rounds::Case;
+use crate::client::{Answer, LATE, Said};
 
 /// So far may the waits of the two sides be apart.
 const WITHIN: Duration = Duration::from_millis(15);
@@ -50,7 +50,7 @@ pub(crate) fn judge(case: &Case, requests: &[Request], answers: &[[Answer; 2]]) 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Wait {
-    said: Said,
+    said: Option<Said>,
     is_refused: bool,
     took: Duration,
 }
@@ -87,18 +87,22 @@ fn table(case: &Case, requests: &[Request], answers: &[[Answer; 2]]) -> String {
         let millis = |time: Duration| time.as_secs_f64() * 1e3;
         writeln!(
             table,
-            "{:8.1}  {client:6} | {:5.1}  {:5}  {:6.1}  {:8} | {:5.1}  {:7}  {:6.1}  {:?}",
+            "{:8.1}  {client:6} | {:5.1}  {:5}  {:6.1}  {:8} | {:5.1}  {:7}  {:6.1}  {}",
             *micros as f64 / 1e3,
             millis(nginx.late),
             nginx.status,
             millis(nginx.took),
-            format!("{:?}", nginx.said),
+            word(nginx.said),
             millis(ours.late),
             ours.status,
             millis(ours.took),
-            ours.said,
+            word(ours.said),
         )
         .unwrap();
     }
     table
+}
+
+fn word(said: Option<Said>) -> String {
+    said.map_or_else(String::new, |said| format!("{said:?}"))
 }

@@ -7,9 +7,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 
-use super::client::{Sent, read_head, read_until, soon};
-use super::held::Held;
 use super::sides::Sides;
+use crate::client::{Sent, read_head, read_until, soon};
+use crate::held::Held;
 use crate::running::status;
 
 /// How long something may take that is over at once on a machine that has nothing else to do.

@@ -25,6 +25,7 @@ use crate::counters::CoreCounters;
 use crate::framer::Bounds;
 use crate::request_id::Ids;
 use crate::settings::{Settings, Timeouts};
+use crate::socket::{self, Scratch};
 use crate::upstream::Server;
 
 /// What all connections of a core use.
@@ -38,9 +39,7 @@ pub(crate) struct Core {
     pub(crate) ids: Ids,
     /// Of what clients send.
     pub(crate) bounds: Bounds,
-    /// What is read from a socket stands here for a moment, so that connections need no memory
-    /// while they rest.
-    pub(crate) scratch: RefCell<Box<[u8]>>,
+    pub(crate) scratch: Scratch,
     /// Wakes all connections when the gateway stops.
     pub(crate) stop: Notify,
     stopping: Cell<bool>,
@@ -57,8 +56,6 @@ pub(crate) struct Core {
 impl Core {
     /// How long `accept` rests after the process has run out of something.
     const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-    /// Most bytes that are read from a socket at once.
-    const SCRATCH: usize = 64 * 1024;
     /// How often pools are looked through.
     const SWEEP: Duration = Duration::from_secs(5);
 
@@ -71,10 +68,11 @@ impl Core {
         log: Outlet,
     ) -> Rc<Self> {
         let servers = RefCell::default();
+        let scratch = socket::scratch();
         let settings = {
             let snapshot = node.snapshot();
             Settings::new(snapshot.revision(), snapshot.policy(), |address| {
-                server(&servers, address, &counters)
+                server(&servers, address, &counters, &scratch)
             })
         };
         let lines = Rc::new(Lines::new(log, Arc::clone(&counters)));
@@ -90,7 +88,7 @@ impl Core {
                 trailer_bytes: gateway.max_trailer_bytes,
                 fields: gateway.max_headers,
             },
-            scratch: RefCell::new(vec![0; Self::SCRATCH].into_boxed_slice()),
+            scratch,
             stop: Notify::new(),
             stopping: Cell::new(false),
             timeouts: Cell::new(settings.timeouts),
@@ -129,7 +127,7 @@ impl Core {
     #[cold]
     fn renew(&self, snapshot: &Snapshot) -> Rc<Settings> {
         let settings = Settings::new(snapshot.revision(), snapshot.policy(), |address| {
-            server(&self.servers, address, &self.counters)
+            server(&self.servers, address, &self.counters, &self.scratch)
         });
         let settings = Rc::new(settings);
         self.timeouts.set(settings.timeouts);
@@ -284,12 +282,17 @@ fn server(
     servers: &RefCell<HashMap<Box<str>, Rc<Server>>>,
     address: &str,
     counters: &Arc<CoreCounters>,
+    scratch: &Scratch,
 ) -> Rc<Server> {
     let mut servers = servers.borrow_mut();
     if let Some(server) = servers.get(address) {
         return Rc::clone(server);
     }
-    let server = Rc::new(Server::new(address, Arc::clone(counters)));
+    let server = Rc::new(Server::new(
+        address,
+        Arc::clone(counters),
+        Rc::clone(scratch),
+    ));
     servers.insert(Box::from(address), Rc::clone(&server));
     server
 }

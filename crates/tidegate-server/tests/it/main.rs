@@ -15,4 +15,5 @@ mod sharing;
 mod sharing_faults;
 mod sharing_windows;
 mod soak;
+mod streaming;
 mod wire_cases;

@@ -136,7 +136,7 @@ impl Serve {
 
     /// Asks it to stop, and waits until it has.
     pub(crate) fn stop(mut self) -> bool {
-        let id = self.child.0.id().to_string();
+        let id = self.id().to_string();
         assert!(
             Command::new("kill")
                 .args(["-TERM", &id])

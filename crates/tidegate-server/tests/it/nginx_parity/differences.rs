@@ -69,7 +69,7 @@ async fn answer(held: &Held, path: &str, stream: &mut TcpStream) {
 
 /// nginx asks `limit_req` first and forgets it: whoever `limit_conn` refuses then has used up some
 /// of the rate.
-// shows: A6, D3 (limit_req, limit_conn)
+// shows: A6, D3 (limit_req), D3 (limit_conn)
 #[test]
 fn who_finds_no_place_has_used_nothing_of_the_rate() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -97,7 +97,7 @@ fn who_finds_no_place_has_used_nothing_of_the_rate() {
 
 /// nginx counts a request that `limit_req` delays as in flight only when it has waited: here it
 /// has its place from the decision on, and all it takes is taken at one time.
-// shows: A6, D3 (limit_req, limit_conn)
+// shows: A6, D3 (limit_req), D3 (limit_conn)
 #[test]
 fn who_waits_for_the_rate_has_its_place_already() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();

@@ -178,12 +178,10 @@ fn came((sent, _): &Row, answer: &Answer) -> Option<Duration> {
 #[test]
 fn alone_cases_3_4_5_16_18_in_real_time() {
     let cases = cases();
-    let limits: String = cases
-        .iter()
-        .map(|Case { path, limit, .. }| {
-            format!("  {path}: {{ {limit}, key: \"header:client\" }}\n")
-        })
-        .collect();
+    let mut limits = String::new();
+    for Case { path, limit, .. } in &cases {
+        writeln!(limits, "  {path}: {{ {limit}, key: \"header:client\" }}").unwrap();
+    }
     let paths: Vec<_> = cases.iter().map(|case| format!("/{}", case.path)).collect();
     let routes = paths.iter().zip(&cases);
     let routes: Vec<_> = routes.map(|(path, case)| (&**path, case.path)).collect();

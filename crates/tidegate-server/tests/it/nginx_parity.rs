@@ -3,6 +3,7 @@
 
 mod compare;
 mod differences;
+mod guide;
 mod in_flight;
 mod keys;
 mod matrix;

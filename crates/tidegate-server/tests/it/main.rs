@@ -4,9 +4,11 @@
 mod access_log;
 mod admission;
 mod asking;
+mod client;
 mod command_line;
 mod golden;
 mod hand_over;
+mod held;
 mod nginx_parity;
 mod problems;
 mod reload;
@@ -16,3 +18,4 @@ mod sharing_faults;
 mod sharing_windows;
 mod soak;
 mod streaming;
+mod wire_cases;

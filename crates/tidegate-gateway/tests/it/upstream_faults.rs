@@ -1,5 +1,5 @@
-//! Upstream servers that die, dawdle or talk nonsense: 502, or an answer that is visibly broken off;
-//! never a hang.
+//! Upstream servers that die, dawdle or talk nonsense: 502, or an answer that is visibly broken
+//! off; never a hang.
 
 use std::io::ErrorKind;
 

@@ -127,7 +127,7 @@ fn four_hand_overs_lose_no_request() {
     assert!(!site.path.exists(), "the last one leaves nothing");
 }
 
-// shows: H2 (reload, restart)
+// shows: H2 (reload and restart)
 #[test]
 fn fifty_reloads_and_two_hand_overs_lose_no_request() {
     let site = Site::new();
@@ -201,7 +201,7 @@ fn a_new_policy_may_add_and_drop_addresses() {
 }
 
 #[test]
-fn only_one_process_takes_over_at_a_time() {
+fn only_one_takes_over_at_a_time() {
     let site = Site::new();
     let serve = site.start();
     let mut slow = UnixStream::connect(&site.path).unwrap();
@@ -254,6 +254,9 @@ fn who_speaks_something_else_gets_nothing() {
     assert!(serve.ended());
 }
 
+/// A user that owns nothing.
+const NOBODY: u32 = 65_534;
+
 /// Where the test may become another user; elsewhere there is nothing to be seen.
 #[test]
 fn another_user_gets_nothing() {
@@ -261,7 +264,6 @@ fn another_user_gets_nothing() {
     if id.stdout != b"0\n" {
         return;
     }
-    const NOBODY: u32 = 65_534;
     let site = Site::new();
     let serve = site.start();
     let as_nobody = |what: &str| {
@@ -281,7 +283,7 @@ fn another_user_gets_nothing() {
 }
 
 /// An old process that the test plays: says `words`, reads what it is told, and goes.
-fn old_process(path: &Path, words: &'static [u8], listens_to: usize) -> JoinHandle<Vec<u8>> {
+fn played_before(path: &Path, words: &'static [u8], listens_to: usize) -> JoinHandle<Vec<u8>> {
     let listener = UnixListener::bind(path).unwrap();
     std::thread::spawn(move || {
         let (mut new, _) = listener.accept().unwrap();
@@ -297,7 +299,7 @@ fn old_process(path: &Path, words: &'static [u8], listens_to: usize) -> JoinHand
 }
 
 #[test]
-fn an_old_process_that_dies_before_it_has_handed_all_over_fails_the_new_one() {
+fn who_dies_before_all_is_handed_over_fails_the_new_one() {
     for (words, why) in [
         (&b""[..], "it ended before it had handed all over"),
         (b"G", "a socket is missing"),
@@ -305,7 +307,7 @@ fn an_old_process_that_dies_before_it_has_handed_all_over_fails_the_new_one() {
         (b"?", "not a word of a hand-over"),
     ] {
         let site = Site::new();
-        let old = old_process(&site.path, words, 0);
+        let old = played_before(&site.path, words, 0);
         let failed = site.fails_with(&site.policy);
         assert!(failed.contains(why), "{failed}");
         old.join().unwrap();
@@ -320,9 +322,9 @@ fn an_old_process_that_dies_before_it_has_handed_all_over_fails_the_new_one() {
 }
 
 #[test]
-fn an_old_process_that_dies_at_the_end_leaves_the_new_one_serving() {
+fn who_dies_at_the_end_leaves_the_new_one_serving() {
     let site = Site::new();
-    let old = old_process(&site.path, b"E", 1);
+    let old = played_before(&site.path, b"E", 1);
     let serve = site.next();
     assert_eq!(old.join().unwrap(), b"R");
     assert_eq!(status(&get(serve.gateway, "/", "").0), 200);
@@ -332,9 +334,9 @@ fn an_old_process_that_dies_at_the_end_leaves_the_new_one_serving() {
 
 /// Two must not serve side by side for good.
 #[test]
-fn a_new_process_that_is_told_that_it_is_too_late_ends() {
+fn who_is_told_that_it_is_too_late_ends() {
     let site = Site::new();
-    let old = old_process(&site.path, b"EL", 1);
+    let old = played_before(&site.path, b"EL", 1);
     let serve = Serve::start_by(site.arguments(&mut tidegate()));
     assert_eq!(old.join().unwrap(), b"R");
     serve.logged(|line| line.contains("took too long to start"));

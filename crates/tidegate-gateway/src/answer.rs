@@ -11,7 +11,7 @@ use tidegate::Timestamp;
 use tidegate_http::debug_field::DEBUG;
 use tidegate_http::{PROBLEM_JSON, Problem, headers};
 use tidegate_node::Admission;
-use tidegate_policy::Reset;
+use tidegate_policy::{LimitHeaders, Reset};
 
 use crate::body::ResponseBody;
 use crate::client::Client;
@@ -75,10 +75,15 @@ pub(crate) fn refusal(
 #[derive(Debug, Default)]
 pub(crate) struct LimitFields {
     rate_limit: Option<(HeaderValue, Option<HeaderValue>)>,
-    /// Older ones: by default there are none.
+    /// By default there are none.
+    others: Option<Box<Others>>,
+}
+
+/// Fields that not every policy, or not every client, asks for.
+#[derive(Debug, Default)]
+struct Others {
     older: Vec<(HeaderName, HeaderValue)>,
-    /// What each limit said, for somebody who has asked and may.
-    pub(crate) debug: Option<Box<HeaderValue>>,
+    debug: Option<HeaderValue>,
 }
 
 impl LimitFields {
@@ -91,26 +96,41 @@ impl LimitFields {
             let rate_limit = headers::rate_limit(told.limit.name(), &told.decision);
             (rate_limit, settings.phrases.policy(admission.applied()))
         });
-        let mut older = Vec::new();
-        if settings.headers.rate_limit_draft_6 {
+        let LimitHeaders {
+            rate_limit_draft_6,
+            x_rate_limit,
+            x_rate_limit_reset,
+            ..
+        } = settings.headers;
+        let mut fields = Self {
+            rate_limit,
+            others: None,
+        };
+        if rate_limit_draft_6 {
+            let older = &mut fields.others().older;
             older.extend(headers::rate_limit_draft_6(&told.decision));
         }
-        if settings.headers.x_rate_limit {
-            older.extend(match settings.headers.x_rate_limit_reset {
+        if x_rate_limit {
+            fields.others().older.extend(match x_rate_limit_reset {
                 Reset::Seconds => headers::x_rate_limit(&told.decision),
                 Reset::Epoch => headers::x_rate_limit_epoch(&told.decision, now),
             });
         }
-        Self {
-            rate_limit,
-            older,
-            debug: None,
-        }
+        fields
+    }
+
+    fn others(&mut self) -> &mut Others {
+        self.others.get_or_insert_default()
+    }
+
+    /// Tells somebody who has asked, and may, what each limit said.
+    pub(crate) fn debug(&mut self, said: HeaderValue) {
+        self.others().debug = Some(said);
     }
 
     fn add_debug_to(&self, answer: &mut HeaderMap) {
-        if let Some(debug) = &self.debug {
-            answer.insert(DEBUG, HeaderValue::clone(debug));
+        if let Some(said) = self.others.as_ref().and_then(|others| others.debug.clone()) {
+            answer.insert(DEBUG, said);
         }
     }
 
@@ -124,7 +144,7 @@ impl LimitFields {
                 answer.append(headers::RATE_LIMIT_POLICY, policy);
             }
         }
-        for (name, value) in self.older {
+        for (name, value) in self.others.into_iter().flat_map(|others| others.older) {
             answer.insert(name, value);
         }
     }

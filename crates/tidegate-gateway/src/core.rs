@@ -27,6 +27,7 @@ use crate::framer::Bounds;
 use crate::gateway::Shutdown;
 use crate::request_id::Ids;
 use crate::settings::{Settings, Timeouts};
+use crate::socket::{self, Scratch};
 use crate::upstream::Server;
 
 /// What all connections of a core use.
@@ -40,9 +41,7 @@ pub(crate) struct Core {
     pub(crate) ids: Ids,
     /// Of what clients send.
     pub(crate) bounds: Bounds,
-    /// What is read from a socket stands here for a moment, so that connections need no memory
-    /// while they rest.
-    pub(crate) scratch: RefCell<Box<[u8]>>,
+    pub(crate) scratch: Scratch,
     /// Wakes whoever accepts when the gateway stops.
     stop: Notify,
     stopping: Cell<bool>,
@@ -67,8 +66,6 @@ impl Core {
     /// How long a connection is kept, after a hand-over, for one more request: whoever closes
     /// it may cross one that is on its way.
     const LAST_REQUESTS: Duration = Duration::from_secs(5);
-    /// Most bytes that are read from a socket at once.
-    const SCRATCH: usize = 64 * 1024;
     /// How often pools are looked through.
     const SWEEP: Duration = Duration::from_secs(5);
 
@@ -81,10 +78,11 @@ impl Core {
         log: Outlet,
     ) -> Rc<Self> {
         let servers = RefCell::default();
+        let scratch = socket::scratch();
         let settings = {
             let snapshot = node.snapshot();
             Settings::new(snapshot.revision(), snapshot.policy(), |address| {
-                server(&servers, address, &counters)
+                server(&servers, address, &counters, &scratch)
             })
         };
         let lines = Rc::new(Lines::new(log, Arc::clone(&counters)));
@@ -100,7 +98,7 @@ impl Core {
                 trailer_bytes: gateway.max_trailer_bytes,
                 fields: gateway.max_headers,
             },
-            scratch: RefCell::new(vec![0; Self::SCRATCH].into_boxed_slice()),
+            scratch,
             stop: Notify::new(),
             stopping: Cell::new(false),
             close: Notify::new(),
@@ -148,7 +146,7 @@ impl Core {
     #[cold]
     fn renew(&self, snapshot: &Snapshot) -> Rc<Settings> {
         let settings = Settings::new(snapshot.revision(), snapshot.policy(), |address| {
-            server(&self.servers, address, &self.counters)
+            server(&self.servers, address, &self.counters, &self.scratch)
         });
         let settings = Rc::new(settings);
         self.timeouts.set(settings.timeouts);
@@ -326,12 +324,17 @@ fn server(
     servers: &RefCell<HashMap<Box<str>, Rc<Server>>>,
     address: &str,
     counters: &Arc<CoreCounters>,
+    scratch: &Scratch,
 ) -> Rc<Server> {
     let mut servers = servers.borrow_mut();
     if let Some(server) = servers.get(address) {
         return Rc::clone(server);
     }
-    let server = Rc::new(Server::new(address, Arc::clone(counters)));
+    let server = Rc::new(Server::new(
+        address,
+        Arc::clone(counters),
+        Rc::clone(scratch),
+    ));
     servers.insert(Box::from(address), Rc::clone(&server));
     server
 }

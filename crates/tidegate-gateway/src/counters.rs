@@ -38,8 +38,8 @@ pub struct CountersSnapshot {
     pub upstream_timeouts: u64,
     /// Exchanges that an upstream server broke off, before or within its response.
     pub upstream_broken: u64,
-    /// Requests that had not been sent when a pooled connection turned out to be closed, and
-    /// went over another one.
+    /// Requests that went over another connection because a pooled one turned out to be closed:
+    /// they had not been sent, or may be done twice.
     pub upstream_retries: u64,
     /// Panics that were caught; each has cost its client connection.
     pub panics: u64,

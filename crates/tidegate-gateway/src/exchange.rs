@@ -136,10 +136,6 @@ struct RefusedRequest {
 }
 
 /// What became of a request this time.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most requests go, and need no allocation for it"
-)]
 enum Decided {
     Goes(Passage),
     /// Without being looked at by limits.
@@ -203,7 +199,7 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     if let Some(who) = &settings.debug_header
         && debug::may_ask(who, request.headers(), client_ip)
     {
-        fields.debug = Some(Box::new(debug::answer(&route.id, &admission)));
+        fields.debug(debug::answer(&route.id, &admission));
     }
     if !admission.is_allowed() {
         core.counters.refused.add(1);
@@ -236,7 +232,8 @@ fn deny(client: &Client, denial: Denial<'_>) -> Decided {
 /// there is none.
 ///
 /// A request goes over another connection only where hyper says that nothing of it was sent:
-/// a pooled connection turned out to be closed. Anything else might happen twice.
+/// a pooled connection turned out to be closed. Anything else might happen twice; what may, is sent
+/// again by the connection itself.
 async fn exchange(
     client: &Rc<Client>,
     settings: &Settings,
@@ -263,7 +260,7 @@ async fn exchange(
         };
         client.log.note(|record| record.asks_server(lease.server()));
         client.watch.expect_response(&settings.timeouts);
-        let started = pin!(lease.connection().start(untouched));
+        let started = pin!(lease.start(untouched, settings.timeouts.connect));
         match lease.connection().response(started, &client.watch).await {
             Ok(response) => {
                 counters.upstream_requests.add(1);

@@ -1,13 +1,27 @@
 //! A TCP socket as hyper reads and writes it.
 
+use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use smallvec::SmallVec;
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
+
+/// Where what is read from a socket of a core stands for a moment, so that connections need no
+/// memory for it.
+pub(crate) type Scratch = Rc<RefCell<Box<[u8]>>>;
+
+/// Most bytes that are read into it at once.
+const SCRATCH: usize = 64 * 1024;
+
+pub(crate) fn scratch() -> Scratch {
+    Rc::new(RefCell::new(vec![0; SCRATCH].into_boxed_slice()))
+}
 
 /// A socket that writes little things at once.
 #[derive(Debug)]
@@ -16,6 +30,17 @@ pub(crate) struct Socket(TokioIo<TcpStream>);
 impl Socket {
     pub(crate) fn new(stream: TcpStream) -> Self {
         Self(TokioIo::new(stream))
+    }
+
+    /// Reads into `bytes`, and says how much.
+    pub(crate) fn poll_read_some(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut read = ReadBuf::new(bytes);
+        let polled = Pin::new(self.0.inner_mut()).poll_read(context, &mut read);
+        polled.map_ok(|()| read.filled().len())
     }
 
     fn io(self: Pin<&mut Self>) -> Pin<&mut TokioIo<TcpStream>> {

@@ -49,9 +49,6 @@ pub(crate) enum Phase {
 }
 
 impl Watch {
-    /// How long a connection that is too old rests at least before it is closed.
-    const LAST_REST: Duration = Duration::from_secs(1);
-
     /// A new connection is given `header_timeout` for its first request, and lives for `max_age`.
     pub(crate) fn new(now: Instant, header_timeout: Duration, max_age: Duration) -> Self {
         Self {
@@ -97,19 +94,10 @@ impl Watch {
         self.deadline.set(self.now.get().checked_add(timeout));
     }
 
-    /// From now on the next request, which may be `timeout` away, while the connection is not too
-    /// old for one.
+    /// From now on the next request, which may be `timeout` away.
     pub(crate) fn rest(&self, timeout: Duration) {
         self.upload.end();
         self.expect(Phase::Idle, timeout);
-        if let Some(end) = self.end_of_life {
-            // The next request may be on its way already: its answer says that it is the last.
-            let end = end.max(self.now.get() + Self::LAST_REST);
-            let deadline = self.deadline.get();
-            self.deadline
-                .set(Some(deadline.map_or(end, |at| at.min(end))));
-            self.look_before(Some(end));
-        }
     }
 
     /// A request begins; until something else is said it has its own bound.

@@ -12,8 +12,7 @@
 //!
 //! The first two are of draft-ietf-httpapi-ratelimit-headers-10. Which limit is told is the
 //! node's to say: of a refusal the one with the longest wait, else the one with the least left.
-//! Times are whole seconds from now, rounded up (or Unix times, rounded up as well); nothing is
-//! ever an HTTP date.
+//! Times are whole seconds from now, or since 1970, rounded up; nothing is ever an HTTP date.
 
 use std::time::Duration;
 

@@ -120,8 +120,8 @@ pub struct Hold {
     /// What was taken of limits that nodes share.
     others: Vec<Box<dyn SharedTaken>>,
     has_gone_ahead: bool,
-    /// Counted as waiting until it goes ahead.
-    pub(crate) in_wait: SmallVec<[InWait; 1]>,
+    /// Counted as waiting until it goes ahead. Boxed because most never wait.
+    pub(crate) in_wait: Option<Box<InWait>>,
     pub(crate) clock: Option<Arc<dyn Clock>>,
 }
 
@@ -140,7 +140,7 @@ impl Hold {
         self.taken.retain(|(enforcer, _)| enforcer.is_gate());
         self.others.retain(|taken| taken.has_places());
         self.has_gone_ahead = true;
-        self.in_wait.clear();
+        self.in_wait = None;
     }
 
     /// Holds what was taken of limits that nodes share, too: of a request that has gone ahead

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use crate::waits::{Waits, WaitsSnapshot};
 
 /// What became of a request at one limit.
@@ -17,17 +19,20 @@ pub enum Outcome {
     Denied,
     /// This shadow limit would have refused it.
     ShadowDenied,
+    /// This shadow limit would have delayed it; it went ahead.
+    ShadowDelayed,
     /// It lacked a part of the key, and the limit refuses such requests.
     Missing,
 }
 
 impl Outcome {
     /// All of them, in the order in which they are counted.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Allowed,
         Self::Delayed,
         Self::Denied,
         Self::ShadowDenied,
+        Self::ShadowDelayed,
         Self::Missing,
     ];
 
@@ -38,6 +43,7 @@ impl Outcome {
             Self::Delayed => "delayed",
             Self::Denied => "denied",
             Self::ShadowDenied => "shadow_denied",
+            Self::ShadowDelayed => "shadow_delayed",
             Self::Missing => "missing",
         }
     }
@@ -65,12 +71,6 @@ impl Counts {
         self.stripes[stripe()].counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts somebody who waits from now on for this limit, until the value is dropped.
-    pub(crate) fn begin_wait(self: &Arc<Self>) -> InWait {
-        self.waits.begin();
-        InWait(Arc::clone(self))
-    }
-
     /// Counts a wait of somebody who went ahead then.
     pub(crate) fn waited(&self, time: Duration) {
         self.waits.record(time);
@@ -90,13 +90,22 @@ impl Counts {
     }
 }
 
-/// Somebody waits.
+/// Somebody waits for some limits: counted there until this is dropped.
 #[derive(Debug)]
-pub(crate) struct InWait(Arc<Counts>);
+pub(crate) struct InWait(SmallVec<[Arc<Counts>; 1]>);
+
+impl InWait {
+    pub(crate) fn begin<'a>(limits: impl Iterator<Item = &'a Arc<Counts>>) -> Self {
+        let limits = limits.inspect(|limit| limit.waits.begin());
+        Self(limits.cloned().collect())
+    }
+}
 
 impl Drop for InWait {
     fn drop(&mut self) {
-        self.0.waits.end();
+        for limit in &self.0 {
+            limit.waits.end();
+        }
     }
 }
 

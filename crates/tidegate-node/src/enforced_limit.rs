@@ -163,8 +163,8 @@ impl EnforcedLimit {
 
     /// The key of a request, for people; `None` where the limit does not apply to it.
     pub fn key_text(&self, call: &Call<'_>) -> Option<String> {
-        let key = KeyBytes::of(&self.rule.key, call, self.ipv6_prefix);
-        if key.lacks_part() && self.rule.on_missing != OnMissing::Shared {
+        let mut key = KeyBytes::of(&self.rule.key, call, self.ipv6_prefix);
+        if self.by_what_is_missing(&mut key).is_some() {
             return None;
         }
         let parts = self.rule.key.iter().enumerate().map(|(index, part)| {
@@ -179,13 +179,9 @@ impl EnforcedLimit {
         {
             return Meets::Passed;
         }
-        let key = KeyBytes::of(&self.rule.key, call, self.ipv6_prefix);
-        if let Some(missing) = key.missing() {
-            match self.rule.on_missing {
-                OnMissing::Deny => return Meets::Refused(&self.rule.key[missing]),
-                OnMissing::Pass => return Meets::Passed,
-                OnMissing::Shared => {}
-            }
+        let mut key = KeyBytes::of(&self.rule.key, call, self.ipv6_prefix);
+        if let Some(meets) = self.by_what_is_missing(&mut key) {
+            return meets;
         }
         let (at, limit) = match self.overrides.find(&key) {
             Some(index) => (index + 1, &self.rule.overrides[index].limit),
@@ -198,6 +194,21 @@ impl EnforcedLimit {
             enforcer: &self.enforcers[at],
             algorithm: limit.algorithm(),
             shared: shared.map(|shared| (shared, at, Box::from(key.as_bytes()))),
+        }
+    }
+
+    /// What becomes of a request that is not counted, because of what its key lacks.
+    fn by_what_is_missing(&self, key: &mut KeyBytes) -> Option<Meets<'_>> {
+        match (self.rule.on_missing, key.missing()) {
+            (OnMissing::Deny, Some(missing)) => Some(Meets::Refused(&self.rule.key[missing])),
+            (OnMissing::Pass, Some(_)) => Some(Meets::Passed),
+            (OnMissing::PassIfEmpty, missing) => {
+                if missing.is_some() {
+                    key.make_missing_empty();
+                }
+                key.is_empty().then_some(Meets::Passed)
+            }
+            (OnMissing::Shared, _) | (_, None) => None,
         }
     }
 

@@ -10,7 +10,7 @@ use tidegate::{
     Ask, Decision, Enforce, Enforcer, KeyHash, Receipt, StoreId, Timer, Timestamp, Waiting,
 };
 
-use crate::counts::Counts;
+use crate::counts::{Counts, InWait};
 
 /// What to do about a request that has not been decided on: wait in this line, and ask again.
 ///
@@ -58,7 +58,7 @@ impl InLine {
     ///
     /// Cancel safe: dropped, the request is out of the line.
     pub async fn wait(self, timer: &dyn Timer) -> Option<Place> {
-        let _in_wait = self.counts.begin_wait();
+        let _in_wait = InWait::begin(std::iter::once(&self.counts));
         let limit = Arc::clone(&self.enforcer) as Arc<dyn Enforce>;
         let mut waiting = pin!(Waiting::new(limit, self.key, self.ask, self.length));
         let mut too_late = pin!(timer.sleep_until(self.until));

@@ -169,6 +169,9 @@ pub enum OnMissing {
     Deny,
     /// The limit does not apply to it.
     Pass,
+    /// The same as if the part were there and empty; and the limit does not apply to a request
+    /// all of whose parts are so: nginx's way.
+    PassIfEmpty,
     /// All who lack the part share one key.
     #[default]
     Shared,

@@ -43,7 +43,7 @@ struct Batch {
 
 impl Lines {
     /// A batch is handed over when it has so many bytes,
-    const FULL: usize = 16 * 1024;
+    const FULL: usize = 64 * 1024;
     /// or when its first line is this old.
     const MAX_REST: Duration = Duration::from_millis(50);
 

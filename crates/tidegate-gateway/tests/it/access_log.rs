@@ -279,3 +279,20 @@ async fn what_is_no_request_and_what_has_no_body_is_logged() {
     assert_eq!(entries[2]["status"], 400);
     assert_eq!(entries[2]["decision"], Value::Null);
 }
+
+#[tokio::test]
+async fn a_slow_request_is_logged_whatever_else_is() {
+    let upstream = Upstream::answering(OK).await;
+    let log = Log::new();
+    for (more, target) in [
+        (", only: refused, slow: 1d", "/fast-enough"),
+        (", slow: 1d", "/fast-enough-too"),
+        (", only: refused, slow: 1ns", "/slow"),
+    ] {
+        let mut gateway = Running::before(&[upstream.address], "", &log.policy(more));
+        gateway.connect().await.get(target).await;
+        gateway.stop();
+        gateway.ended().await;
+    }
+    assert_eq!(log.entries(1).await[0]["target"], "/slow");
+}

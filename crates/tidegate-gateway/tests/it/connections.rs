@@ -49,7 +49,7 @@ fn on_cores(upstream: &Upstream, gateway: &str) -> Running {
 }
 
 // SEMANTICS case 23, for connections.
-// shows: A2 (connections), D3 (connections)
+// shows: A2 (connections), D3 (limit_conn and maxConnections)
 #[tokio::test]
 async fn the_11th_connection_of_a_client_and_the_101st_of_all_are_refused() {
     let upstream = Upstream::answering(OK).await;

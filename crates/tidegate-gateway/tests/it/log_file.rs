@@ -66,11 +66,11 @@ async fn more_than_may_wait_is_dropped_and_counted_and_no_request_waits() {
     let made = std::process::Command::new("mkfifo").arg(&log.0).status();
     assert!(made.unwrap().success());
     let reader = fs::OpenOptions::new().read(true).write(true).open(&log.0);
-    let more = log.policy(", buffer: 64KiB");
+    let more = log.policy(", buffer: 1MiB");
     let gateway = Running::before(&[upstream.address], "", &more);
     let mut client = gateway.connect().await;
     let long = "x".repeat(8_000);
-    for _ in 0..100 {
+    for _ in 0..300 {
         assert_eq!(client.get(&format!("/{long}")).await.status(), 200);
     }
     gateway

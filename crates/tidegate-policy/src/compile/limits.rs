@@ -113,6 +113,7 @@ fn limit_rules(
     let on_missing = match file.on_missing.get() {
         Some(OnMissingName::Deny) => OnMissing::Deny,
         Some(OnMissingName::Pass) => OnMissing::Pass,
+        Some(OnMissingName::PassIfEmpty) => OnMissing::PassIfEmpty,
         Some(OnMissingName::Shared) | None => OnMissing::Shared,
     };
     let (max_keys, on_change) = (usize::try_from(max_keys).ok()?, on_change(file, report)?);

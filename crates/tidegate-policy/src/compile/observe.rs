@@ -20,7 +20,7 @@ use crate::source::Span;
 /// Most names of headers, and of query parameters.
 const MAX_NAMES: usize = 32;
 /// Bounds of `buffer`.
-const BUFFER: std::ops::RangeInclusive<u64> = 64 * 1024..=1024 * 1024 * 1024;
+const BUFFER: std::ops::RangeInclusive<u64> = 1024 * 1024..=1024 * 1024 * 1024;
 const DEFAULT_BUFFER: usize = 8 * 1024 * 1024;
 /// Bounds of a token's length.
 const TOKEN: std::ops::RangeInclusive<usize> = 16..=256;

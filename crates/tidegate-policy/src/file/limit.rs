@@ -291,7 +291,7 @@ pub(crate) enum OnChangeName {
 #[serde(
     rename = "on_missing",
     rename_all = "snake_case",
-    expecting = "deny, pass or shared"
+    expecting = "deny, pass, pass_if_empty or shared"
 )]
 #[schemars(rename = "OnMissing")]
 pub(crate) enum OnMissingName {
@@ -299,6 +299,9 @@ pub(crate) enum OnMissingName {
     Deny,
     /// The limit does not apply to it.
     Pass,
+    /// The part counts as empty, and the limit does not apply where all parts are empty (nginx's
+    /// way).
+    PassIfEmpty,
     /// All who lack the part share one key.
     Shared,
 }

@@ -111,7 +111,11 @@ fn the_shop() {
             (&b"abuser"[..], Algorithm::TokenBucket(Quota::per_second(0))),
         ]
     );
+}
 
+#[test]
+fn the_gateway_of_the_shop() {
+    let policy = policy("shop");
     let gateway = policy.gateway.as_ref().unwrap();
     assert_eq!(gateway.trusted_proxies[1], "192.0.2.1/32".parse().unwrap());
     assert_eq!((gateway.ipv6_prefix, policy.ipv6_prefix()), (56, 56));

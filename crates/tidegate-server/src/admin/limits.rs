@@ -46,6 +46,7 @@ fn one(limit: &EnforcedLimit) -> Value {
         "on_missing": match rule.on_missing {
             OnMissing::Deny => "deny",
             OnMissing::Pass => "pass",
+            OnMissing::PassIfEmpty => "pass_if_empty",
             OnMissing::Shared => "shared",
         },
         "shadow": rule.shadow,

@@ -276,7 +276,7 @@ async fn wait_for_signal(access_log: Option<&Reopen>) -> std::io::Result<()> {
             _ = interrupt.recv() => break,
             _ = terminate.recv() => break,
             _ = hang_up.recv() => {
-                tracing::info!("SIGHUP: the access log is opened anew");
+                tracing::info!("SIGHUP: the access log is opened anew, the policy watched anyway");
                 if let Some(log) = access_log {
                     log.reopen();
                 }

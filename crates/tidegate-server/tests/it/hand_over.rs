@@ -260,6 +260,7 @@ const NOBODY: u32 = 65_534;
 /// Where the test may become another user; elsewhere there is nothing to be seen.
 #[test]
 fn another_user_gets_nothing() {
+    const NOBODY: u32 = 65_534;
     let id = Command::new("id").arg("-u").output().unwrap();
     if id.stdout != b"0\n" {
         return;
@@ -283,7 +284,7 @@ fn another_user_gets_nothing() {
 }
 
 /// An old process that the test plays: says `words`, reads what it is told, and goes.
-fn played_before(path: &Path, words: &'static [u8], listens_to: usize) -> JoinHandle<Vec<u8>> {
+fn old_one(path: &Path, words: &'static [u8], listens_to: usize) -> JoinHandle<Vec<u8>> {
     let listener = UnixListener::bind(path).unwrap();
     std::thread::spawn(move || {
         let (mut new, _) = listener.accept().unwrap();
@@ -299,7 +300,7 @@ fn played_before(path: &Path, words: &'static [u8], listens_to: usize) -> JoinHa
 }
 
 #[test]
-fn who_dies_before_all_is_handed_over_fails_the_new_one() {
+fn an_old_one_that_dies_before_it_has_handed_all_over_fails_the_new_one() {
     for (words, why) in [
         (&b""[..], "it ended before it had handed all over"),
         (b"G", "a socket is missing"),
@@ -307,7 +308,7 @@ fn who_dies_before_all_is_handed_over_fails_the_new_one() {
         (b"?", "not a word of a hand-over"),
     ] {
         let site = Site::new();
-        let old = played_before(&site.path, words, 0);
+        let old = old_one(&site.path, words, 0);
         let failed = site.fails_with(&site.policy);
         assert!(failed.contains(why), "{failed}");
         old.join().unwrap();
@@ -322,9 +323,9 @@ fn who_dies_before_all_is_handed_over_fails_the_new_one() {
 }
 
 #[test]
-fn who_dies_at_the_end_leaves_the_new_one_serving() {
+fn an_old_one_that_dies_at_the_end_leaves_the_new_one_serving() {
     let site = Site::new();
-    let old = played_before(&site.path, b"E", 1);
+    let old = old_one(&site.path, b"E", 1);
     let serve = site.next();
     assert_eq!(old.join().unwrap(), b"R");
     assert_eq!(status(&get(serve.gateway, "/", "").0), 200);
@@ -334,9 +335,9 @@ fn who_dies_at_the_end_leaves_the_new_one_serving() {
 
 /// Two must not serve side by side for good.
 #[test]
-fn who_is_told_that_it_is_too_late_ends() {
+fn a_new_one_that_is_told_that_it_is_too_late_ends() {
     let site = Site::new();
-    let old = played_before(&site.path, b"EL", 1);
+    let old = old_one(&site.path, b"EL", 1);
     let serve = Serve::start_by(site.arguments(&mut tidegate()));
     assert_eq!(old.join().unwrap(), b"R");
     serve.logged(|line| line.contains("took too long to start"));

@@ -4,13 +4,18 @@
 mod access_log;
 mod admission;
 mod asking;
-
+mod client;
 mod command_line;
 mod golden;
 mod hand_over;
+mod held;
+mod nginx_parity;
 mod problems;
 mod reload;
 mod running;
 mod sharing;
 mod sharing_faults;
 mod sharing_windows;
+mod soak;
+mod streaming;
+mod wire_cases;

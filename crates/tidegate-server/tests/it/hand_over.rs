@@ -254,6 +254,9 @@ fn who_speaks_something_else_gets_nothing() {
     assert!(serve.ended());
 }
 
+/// A user that owns nothing.
+const NOBODY: u32 = 65_534;
+
 /// Where the test may become another user; elsewhere there is nothing to be seen.
 #[test]
 fn another_user_gets_nothing() {

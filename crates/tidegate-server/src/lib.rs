@@ -7,6 +7,7 @@ mod command;
 mod exit;
 mod redis;
 pub mod simulation;
+mod state;
 mod terminal;
 pub mod trace;
 mod validation;

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use tidegate::{Clock, SystemClock};
+use tidegate::{Clock, SharedStore, SystemClock};
 use tidegate_gateway::{Bound, Gateway, TokioTimer};
 use tidegate_node::{Node, PolicyWatch};
 use tidegate_policy::{Loaded, Policy};
@@ -16,6 +16,7 @@ use crate::admin::Admin;
 use crate::cli::{LogFormat, ServeArgs};
 use crate::exit::{CommandError, Exit};
 use crate::redis::Redis;
+use crate::state::{self, Keeper, StateFile};
 use crate::terminal::Terminal;
 use crate::validation;
 
@@ -60,14 +61,11 @@ pub(crate) fn run(args: &ServeArgs, terminal: &mut Terminal) -> Result<Exit, Com
         started.map(|redis| redis.map(Arc::new))
     };
     let redis = redis?;
-    let node = match &redis {
-        Some(redis) => {
-            let store = Arc::new(redis.store.clone());
-            Node::with_store(policy, Arc::clone(&clock), store)
-        }
-        None => Node::new(policy, Arc::clone(&clock)),
-    };
-    let node = node.map_err(|error| wrong(&error))?;
+    let store = redis.as_ref().map(|redis| redis.store.clone());
+    let store = store.map(|store| Arc::new(store) as Arc<dyn SharedStore>);
+    let state = StateFile::of(&policy, args.config.as_deref());
+    let node = state::start_node(state.as_ref(), policy, Arc::clone(&clock), store)
+        .map_err(|error| wrong(&error))?;
     // All ports are bound before anything is served: a second `serve` fails as a whole.
     let policy = node.snapshot().policy().clone();
     let gateway = bind_gateway(&policy, &node, clock)?;
@@ -87,7 +85,14 @@ pub(crate) fn run(args: &ServeArgs, terminal: &mut Terminal) -> Result<Exit, Com
         gateway.as_ref(),
         admin.as_ref(),
     ));
-    runtime.block_on(serve(node, gateway, admin, redis))?;
+    let keeper = state
+        .map(|state| state.keep(Arc::clone(&node)))
+        .transpose()
+        .map_err(|error| CommandError::io("cannot start", error))?;
+    let served = runtime.block_on(serve(node, gateway, admin, redis));
+    // What went wrong is in the log; the rest of the counts is as old as the last time.
+    let _is_written = keeper.map(Keeper::finish);
+    served?;
     tracing::info!("stopped");
     Ok(Exit::Fine)
 }

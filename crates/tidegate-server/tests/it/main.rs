@@ -6,6 +6,7 @@ mod command_line;
 mod golden;
 mod problems;
 mod reload;
+mod restart;
 mod running;
 mod sharing;
 mod sharing_faults;

@@ -7,5 +7,6 @@ mod queue;
 mod rates;
 mod reload;
 mod request;
+mod saved;
 mod shared;
 mod watch;

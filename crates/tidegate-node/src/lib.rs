@@ -29,6 +29,7 @@ mod metrics;
 mod node;
 mod overrides;
 mod reach;
+mod saved;
 mod shared_call;
 mod shared_limit;
 mod snapshot;
@@ -44,6 +45,7 @@ pub use self::{
     in_line::{InLine, Place},
     metrics::NodeMetrics,
     node::{Node, PolicyError, PolicyStatus, ReloadFailure},
+    saved::{SaveError, SaveReport, Saved, SavedError},
     shared_call::{Pending, SharedTurn},
     shared_limit::shared_complaints,
     snapshot::Snapshot,

@@ -8,6 +8,7 @@ mod exit;
 mod hand_over;
 mod redis;
 pub mod simulation;
+mod state;
 mod terminal;
 pub mod trace;
 mod validation;

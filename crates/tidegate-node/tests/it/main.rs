@@ -7,6 +7,7 @@ mod queue;
 mod rates;
 mod reload;
 mod request;
+mod saved;
 mod shared;
 mod waits;
 mod watch;

@@ -7,8 +7,7 @@ use tidegate::{Limit, OnChange};
 use super::algorithm;
 use super::names::NameSet;
 use super::scalars::number;
-use super::{access, check_count, idle, on_limit, overrides, queue, rates, sharing};
-
+use super::{Around, access, check_count, idle, on_limit, overrides, queue, rates, sharing, state};
 use crate::file::{Field, LimitFile, Map, OnChangeName, OnMissingName};
 use crate::key::{KeyPart, KeyPartError};
 use crate::limit_rule::{LimitRule, OnMissing};
@@ -27,7 +26,7 @@ pub(super) fn compile(
     limits: &Map<LimitFile>,
     names: &NameSet<'_>,
     upstreams: &mut NameSet<'_>,
-    (ipv6_prefix, has_redis): (u8, bool),
+    around: Around,
     report: &Report<'_>,
 ) -> Vec<LimitRule> {
     if are_too_many(limits, report) {
@@ -36,7 +35,6 @@ pub(super) fn compile(
     }
     let rules = limits.iter().filter_map(|(name, place, limit)| {
         rates::check_names(name, place, limit.get()?, names, report);
-        let around = (ipv6_prefix, has_redis);
         limit_rules(name, place, limit, upstreams, around, report)
     });
     rules.flatten().collect()
@@ -73,7 +71,7 @@ fn limit_rules(
     place: Span,
     field: &Field<LimitFile>,
     upstreams: &mut NameSet<'_>,
-    (ipv6_prefix, has_redis): (u8, bool),
+    around: Around,
     report: &Report<'_>,
 ) -> Option<Vec<LimitRule>> {
     let (file, map) = field.placed()?;
@@ -90,8 +88,9 @@ fn limit_rules(
     let settings = algorithm::settings(file, report);
     let settings = settings.filter(|_| kinds_are_right)?;
 
-    let queue = queue::compile(file, settings.kind, ipv6_prefix, report)?;
-    let shared = sharing::compile(file, settings.kind, has_redis, report)?;
+    let queue = queue::compile(file, settings.kind, around.ipv6_prefix, report)?;
+    let shared = sharing::compile(file, settings.kind, around.has_redis, report)?;
+    let persist = state::persists(file, around.has_state, report)?;
     let numbers = rates::of_limit(file, settings.kind, report)?;
     let limits: Vec<_> = (numbers.iter().enumerate())
         .map(|(at, &of_rate)| algorithm::limit(&rates::name(name, at), settings, of_rate, report))
@@ -109,7 +108,15 @@ fn limit_rules(
         idle::warn(&limits, &numbers, report);
     }
     let (key, on_limit) = (key?, on_limit?);
-    let overrides = overrides::compile(name, file, settings, &numbers, &key, ipv6_prefix, report);
+    let overrides = overrides::compile(
+        name,
+        file,
+        settings,
+        &numbers,
+        &key,
+        around.ipv6_prefix,
+        report,
+    );
     let on_missing = match file.on_missing.get() {
         Some(OnMissingName::Deny) => OnMissing::Deny,
         Some(OnMissingName::Pass) => OnMissing::Pass,
@@ -131,6 +138,7 @@ fn limit_rules(
         on_limit: on_limit.clone(),
         on_change,
         shared,
+        persist,
         overrides,
     });
     Some(rules.collect())

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use tidegate::{Clock, SystemClock};
+use tidegate::{Clock, SharedStore, SystemClock};
 use tidegate_gateway::{Bound, Gateway, Reopen, Shutdown, TokioTimer};
 use tidegate_node::{Node, PolicyWatch};
 use tidegate_policy::{Loaded, Policy};
@@ -19,6 +19,7 @@ use crate::cli::{LogFormat, ServeArgs};
 use crate::exit::{CommandError, Exit};
 use crate::hand_over::Turn;
 use crate::redis::Redis;
+use crate::state::{self, Keeper, StateFile};
 use crate::terminal::Terminal;
 use crate::validation;
 
@@ -63,17 +64,13 @@ pub(crate) fn run(args: &ServeArgs, terminal: &mut Terminal) -> Result<Exit, Com
         started.map(|redis| redis.map(Arc::new))
     };
     let redis = redis?;
-    let node = match &redis {
-        Some(redis) => {
-            let store = Arc::new(redis.store.clone());
-            Node::with_store(policy, Arc::clone(&clock), store)
-        }
-        None => Node::new(policy, Arc::clone(&clock)),
-    };
-    let node = node.map_err(|error| wrong(&error))?;
-    // From here on a process that hands over waits for us: what can be wrong with a policy is
-    // known by now.
+    let store = redis.as_ref().map(|redis| redis.store.clone());
+    let store = store.map(|store| Arc::new(store) as Arc<dyn SharedStore>);
+    let state = StateFile::of(&policy, args.config.as_deref());
+    // From here on a process that hands over waits for us. It has written its counts by then.
     let mut turn = runtime.block_on(Turn::take(args.hand_over.as_deref()))?;
+    let node = state::start_node(state.as_ref(), policy, Arc::clone(&clock), store)
+        .map_err(|error| wrong(&error))?;
     // All ports are bound before anything is served: a second `serve` fails as a whole.
     let policy = node.snapshot().policy().clone();
     let gateway = bind_gateway(&policy, &node, clock, mem::take(&mut turn.handed.gateway))?;
@@ -97,7 +94,17 @@ pub(crate) fn run(args: &ServeArgs, terminal: &mut Terminal) -> Result<Exit, Com
         gateway.as_ref(),
         admin.as_ref(),
     ));
-    runtime.block_on(serve(node, gateway, admin, redis, turn))?;
+    let mut counts = Counts {
+        file: state.clone(),
+        keeper: state
+            .map(|state| state.keep(Arc::clone(&node)))
+            .transpose()
+            .map_err(|error| CommandError::io("cannot start", error))?,
+    };
+    let served = runtime.block_on(serve(node, gateway, admin, redis, turn, &mut counts));
+    // What went wrong is in the log; the rest of the counts is as old as the last time.
+    let _is_written = counts.keeper.map(Keeper::finish);
+    served?;
     tracing::info!("stopped");
     Ok(Exit::Fine)
 }
@@ -205,14 +212,29 @@ fn greeting(
     lines.join("\n")
 }
 
+/// Counts that outlive the process.
+struct Counts {
+    file: Option<StateFile>,
+    /// `None` when they are not this process's to write, any more.
+    keeper: Option<Keeper>,
+}
+
 async fn serve(
     node: Arc<Node>,
     gateway: Option<Bound>,
     admin: Option<TcpListener>,
     redis: Option<Arc<Redis>>,
     turn: Turn,
+    counts: &mut Counts,
 ) -> Result<(), CommandError> {
     let (stop, stopped) = watch::channel(None);
+    let Counts { file, keeper } = counts;
+    // The process after reads them before it serves.
+    let write_counts = || {
+        if let Some(file) = &file {
+            file.write_and_tell(&node);
+        }
+    };
     let counters = gateway.as_ref().map(Bound::counters);
     let accepting = gateway.as_ref().map(Bound::accepting);
     let reopen = gateway.as_ref().map(Bound::reopen);
@@ -243,11 +265,15 @@ async fn serve(
     let signals = async {
         let stopping = tokio::select! {
             signal = wait_for_signal(reopen.as_ref()) => signal.map(|()| Shutdown::Stop),
-            handed = turn.pass_on(accepting) => handed,
+            handed = turn.pass_on(accepting, &write_counts) => handed,
             shutdown = wait_for(stopped.clone()) => Ok(shutdown),
         };
         // What fails is a hand-over: the process before goes on, from the same sockets.
         let shutdown = *stopping.as_ref().unwrap_or(&Shutdown::HandOver);
+        if let (Shutdown::HandOver, Some(keeper)) = (shutdown, keeper.take()) {
+            // From now on they are another process's to write.
+            keeper.abandon();
+        }
         stop.send_replace(Some(shutdown));
         stopping.map(|_| ())
     };

@@ -72,12 +72,15 @@ impl Turn {
     /// Takes over once `accepting` has ended, and ends when the process after has taken over.
     /// Then, and when it is dropped, nothing of it keeps a socket open.
     ///
+    /// `prepare` is called before the sockets are handed to a process that asks for them.
+    ///
     /// # Errors
     /// If the process before goes on serving, or the file system is at fault: this process is to
     /// stop.
     pub(crate) async fn pass_on(
         self,
         accepting: Option<impl Future<Output = ()>>,
+        prepare: &dyn Fn(),
     ) -> io::Result<Shutdown> {
         if let Some(accepting) = accepting {
             accepting.await;
@@ -94,7 +97,7 @@ impl Turn {
             door.publish()?;
         }
         tracing::info!(path = ?self.path.unwrap_or_default(), "ready to hand over");
-        door.hand_over(&sockets).await;
+        door.hand_over(&sockets, prepare).await;
         Ok(Shutdown::HandOver)
     }
 }

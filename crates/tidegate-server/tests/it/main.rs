@@ -12,6 +12,7 @@ mod held;
 mod nginx_parity;
 mod problems;
 mod reload;
+mod restart;
 mod running;
 mod sharing;
 mod sharing_faults;

@@ -76,7 +76,9 @@ pub(crate) struct Serve {
     child: Running,
     pub(crate) gateway: SocketAddr,
     pub(crate) admin: SocketAddr,
-    /// What it writes to standard error after its greeting.
+    /// What it wrote to standard error before that, and in its greeting.
+    pub(crate) greeting: Vec<String>,
+    /// What it writes there after its greeting.
     pub(crate) log: Receiver<String>,
 }
 
@@ -128,6 +130,7 @@ impl Serve {
             child,
             gateway: gateway.unwrap(),
             admin: admin.unwrap(),
+            greeting,
             log,
         }
     }

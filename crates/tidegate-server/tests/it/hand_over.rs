@@ -260,7 +260,6 @@ const NOBODY: u32 = 65_534;
 /// Where the test may become another user; elsewhere there is nothing to be seen.
 #[test]
 fn another_user_gets_nothing() {
-    const NOBODY: u32 = 65_534;
     let id = Command::new("id").arg("-u").output().unwrap();
     if id.stdout != b"0\n" {
         return;

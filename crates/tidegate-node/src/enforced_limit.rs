@@ -125,7 +125,7 @@ impl EnforcedLimit {
         let limits = std::iter::once(&self.rule.limit).chain(overrides);
         self.enforcers
             .iter()
-            .zip(limits.map(|limit| limit.algorithm()))
+            .zip(limits.map(tidegate::Limit::algorithm))
     }
 
     pub(crate) const fn ipv6_prefix(&self) -> u8 {

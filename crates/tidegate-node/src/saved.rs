@@ -115,7 +115,7 @@ impl std::error::Error for SavedError {}
 pub struct Saved {
     pub(crate) hasher: KeyHasher,
     pub(crate) limits: Vec<Arc<EnforcedLimit>>,
-    saved_at: Timestamp,
+    at: Timestamp,
     keys: u64,
     passed_over: Vec<String>,
 }
@@ -133,7 +133,7 @@ impl Saved {
         let mut saved = Self {
             hasher,
             limits: Vec::new(),
-            saved_at: Timestamp::from_nanos(words.word()?),
+            at: Timestamp::from_nanos(words.word()?),
             keys: 0,
             passed_over: Vec::new(),
         };
@@ -212,7 +212,7 @@ impl Saved {
             let key = KeyHash::from_words([hi, lo & !NUMBERS])
                 .ok_or(SavedError::Wrong("there is no such key"))?;
             if goes_on {
-                if !enforcer.load(key, &state, self.saved_at, now) {
+                if !enforcer.load(key, &state, self.at, now) {
                     return Err(SavedError::Wrong(
                         "a key is there twice, or has no such state",
                     ));
@@ -224,7 +224,7 @@ impl Saved {
 
     /// When it was saved.
     pub const fn saved_at(&self) -> Timestamp {
-        self.saved_at
+        self.at
     }
 
     /// How many keys there were of the limits that go on.

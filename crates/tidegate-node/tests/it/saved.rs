@@ -77,7 +77,7 @@ fn a_window_that_began_before_the_restart_ends_when_it_would_have() {
     }
 }
 
-// shows: H2 (only limits that say so, of the same name and key)
+// shows: H2 (only what is the same limit)
 #[test]
 fn only_a_limit_of_the_same_name_and_key_goes_on() {
     let ten = || bucket(Quota::per_hour(10));
@@ -199,7 +199,10 @@ fn what_is_torn_foreign_or_of_another_version_is_refused() {
 proptest! {
     // proves: H2 (a file that was changed)
     #[test]
-    fn a_file_in_which_any_byte_is_another_is_refused(at in any::<prop::sample::Index>(), xor in 1..=255_u8) {
+    fn a_file_in_which_any_byte_is_another_is_refused(
+        at in any::<prop::sample::Index>(),
+        xor in 1..=255_u8,
+    ) {
         let limits = || vec![kept("l", bucket(Quota::per_hour(10)))];
         let (before, clock) = node(limits());
         assert_eq!(passed(&before, &Sent::by("a"), 7), 7);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::scalars::duration;
 use crate::file::{Field, LimitFile, Map, PolicyFile, StateFile, StoreName};
 use crate::report::{Finding, Report};
+use crate::source::Span;
 use crate::state::StateSettings;
 
 pub(super) fn compile(file: &PolicyFile, report: &Report<'_>) -> Option<StateSettings> {
@@ -15,27 +16,27 @@ pub(super) fn compile(file: &PolicyFile, report: &Report<'_>) -> Option<StateSet
         report.push(finding.help("write `persist: true` in a limit, or leave `state` out"));
     }
     let every = every(state, report);
-    let path = match state.file.placed() {
-        Some((path, place)) => {
-            let is_file = !path.is_empty() && !path.ends_with('/') && !path.contains('\0');
-            if !is_file {
-                let finding = Finding::error(place, "this is no file");
-                report.push(finding.help("write `file: tidegate.state`"));
-            }
-            is_file.then_some(path)
-        }
-        None => {
-            if !state.file.is_wrong() && !report.has_unknown_key(place) {
-                let finding = Finding::error(place, "`state` does not say where it is kept");
-                report.push(finding.help("add `file: tidegate.state`"));
-            }
-            None
-        }
-    };
+    let path = path(state, place, report);
     Some(StateSettings {
-        file: path?.clone(),
+        file: path?,
         every: every?,
     })
+}
+
+fn path(state: &StateFile, place: Span, report: &Report<'_>) -> Option<String> {
+    let Some((path, place)) = state.file.placed() else {
+        if !state.file.is_wrong() && !report.has_unknown_key(place) {
+            let finding = Finding::error(place, "`state` does not say where it is kept");
+            report.push(finding.help("add `file: tidegate.state`"));
+        }
+        return None;
+    };
+    if path.is_empty() || path.ends_with('/') || path.contains('\0') {
+        let finding = Finding::error(place, "this is no file");
+        report.push(finding.help("write `file: tidegate.state`"));
+        return None;
+    }
+    Some(path.clone())
 }
 
 fn is_used(limits: &Map<LimitFile>) -> bool {

@@ -103,7 +103,7 @@ fn what_was_used_before_the_file_was_last_written_survives_a_kill() {
 
 // shows: H2 (a torn file)
 #[test]
-fn a_torn_file_is_refused_and_the_process_serves() {
+fn a_torn_file_is_refused_and_the_gateway_serves() {
     let folder = folder();
     let path = folder.write("policy.yaml", &policy(20));
     let serve = Serve::start(&path);

@@ -52,31 +52,15 @@ impl Algorithm {
                 count,
                 period_seconds,
             } => (13, &[max_burst, count, period_seconds]),
-            Self::SmoothBursty { quota, max_debt } => {
-                let [permits, period, burst, initial] = of(quota);
-                (14, &[permits, period, burst, initial, nanos(max_debt)])
-            }
+            Self::SmoothBursty { quota, max_debt } => (14, &paid_later(quota, [nanos(max_debt)])),
             Self::SmoothWarmUp {
                 quota,
                 warm_up,
                 cold_factor,
                 max_debt,
             } => {
-                let [permits, period, burst, initial] = of(quota);
-                let (warm_up, max_debt) = (nanos(warm_up), nanos(max_debt));
-                let cold_factor = cold_factor.into();
-                (
-                    15,
-                    &[
-                        permits,
-                        period,
-                        burst,
-                        initial,
-                        warm_up,
-                        cold_factor,
-                        max_debt,
-                    ],
-                )
+                let more = [nanos(warm_up), cold_factor.into(), nanos(max_debt)];
+                (15, &paid_later(quota, more))
             }
             Self::Concurrency { max } => (16, &[max]),
         };
@@ -94,7 +78,14 @@ impl Algorithm {
 }
 
 fn read(words: &[u64]) -> Option<Algorithm> {
-    let narrow = |word: u64| u32::try_from(word).ok();
+    match words {
+        [..=9, ..] => read_window(words),
+        _ => read_dialect(words),
+    }
+}
+
+/// Buckets, windows and logs.
+fn read_window(words: &[u64]) -> Option<Algorithm> {
     Some(match *words {
         [1, permits, period, burst, initial] => {
             Algorithm::TokenBucket(quota([permits, period, burst, initial]))
@@ -128,6 +119,13 @@ fn read(words: &[u64]) -> Option<Algorithm> {
             permits,
             window: Duration::from_nanos(window),
         },
+        _ => return None,
+    })
+}
+
+/// What comes from elsewhere, and gates.
+fn read_dialect(words: &[u64]) -> Option<Algorithm> {
+    Some(match *words {
         [10, requests, per_minute @ (0 | 1), burst, ref delay @ ..] if delay.len() <= 1 => {
             Algorithm::Nginx {
                 requests,
@@ -175,6 +173,10 @@ fn read(words: &[u64]) -> Option<Algorithm> {
     })
 }
 
+fn narrow(word: u64) -> Option<u32> {
+    u32::try_from(word).ok()
+}
+
 fn of(quota: Quota) -> [u64; 4] {
     [
         quota.permits(),
@@ -182,6 +184,10 @@ fn of(quota: Quota) -> [u64; 4] {
         quota.burst_permits(),
         quota.initial_permits(),
     ]
+}
+
+fn paid_later<const N: usize>(quota: Quota, more: [u64; N]) -> Vec<u64> {
+    of(quota).into_iter().chain(more).collect()
 }
 
 fn quota([permits, period, burst, initial]: [u64; 4]) -> Quota {

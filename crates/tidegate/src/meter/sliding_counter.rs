@@ -96,14 +96,12 @@ impl SlidingCounter {
     /// When `permits` (at most all) fit, if nothing else comes.
     fn fits_at(&self, state: Windows, permits: u64) -> u64 {
         let start = self.start_of(state.index);
-        match self.permits.checked_sub(state.current + permits) {
-            Some(room) => self.falls_to(start, state.previous, room),
-            // Not in this window: in the next one this one is the previous.
-            None => {
-                let next = start.saturating_add(self.window);
-                self.falls_to(next, state.current, self.permits - permits)
-            }
+        if let Some(room) = self.permits.checked_sub(state.current + permits) {
+            return self.falls_to(start, state.previous, room);
         }
+        // Not in this window: in the next one this one is the previous.
+        let next = start.saturating_add(self.window);
+        self.falls_to(next, state.current, self.permits - permits)
     }
 }
 

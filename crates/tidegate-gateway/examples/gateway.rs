@@ -53,6 +53,7 @@ fn policy(listen: &str, upstream: &str, rate: &str, burst: &str) -> Result<Polic
             queue: None,
             on_change: tidegate::OnChange::KeepUsed,
             shared: None,
+            bandwidth: None,
         });
     }
     let route = Route {

@@ -5,6 +5,7 @@
 //! so a part that is wrong may be left out of it.
 
 mod algorithm;
+mod bandwidth;
 mod dialects;
 mod gateway;
 mod hidden;

@@ -3,6 +3,7 @@
 //! Every value is a [`Field`], which may be absent or wrong without ending the reading. What
 //! the texts mean is found out in `compile`.
 
+mod bandwidth;
 mod field;
 mod gateway;
 mod limit;
@@ -13,6 +14,7 @@ mod upstream;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub(crate) use self::bandwidth::{BurstText, DirectionName};
 pub(crate) use self::field::{Field, Map, OneOrMany};
 pub(crate) use self::gateway::{AdminFile, GatewayFile, MatchFile, RouteFile};
 pub(crate) use self::limit::{
@@ -20,7 +22,7 @@ pub(crate) use self::limit::{
     OverrideFile, QueueFile, RefillName, SchemeName, StoreName, ThenName,
 };
 pub(crate) use self::redis::RedisFile;
-pub(crate) use self::text::{DurationText, RateText, Scalar, SizeText};
+pub(crate) use self::text::{BandwidthText, DurationText, RateText, Scalar, SizeText};
 pub(crate) use self::upstream::{BalanceName, BuiltinName, UpstreamFile};
 
 /// A tidegate policy.

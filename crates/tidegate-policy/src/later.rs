@@ -5,8 +5,6 @@
 const LATER_KEYS: &[(&str, &[&str])] = &[
     ("a policy", &["service"]),
     ("on_limit", &["reject", "redirect", "degrade", "challenge"]),
-    ("a limit", &["bandwidth"]),
-    ("an override", &["bandwidth"]),
 ];
 
 /// Values, by the name of what they are a value of.

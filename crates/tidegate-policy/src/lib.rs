@@ -23,6 +23,7 @@
 //! ```
 
 mod admin;
+mod bandwidth_rule;
 mod compile;
 mod complaint;
 mod file;
@@ -49,6 +50,7 @@ mod upstream;
 mod yaml;
 
 pub use admin::Admin;
+pub use bandwidth_rule::{BandwidthRule, BodyOf, Direction};
 pub use complaint::{Complaint, Place, RedisPlace};
 pub use gateway::Gateway;
 pub use host_pattern::HostPattern;

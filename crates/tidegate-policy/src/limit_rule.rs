@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tidegate::{Algorithm, Ask, Limit, OnChange, Sharing};
 
+use crate::bandwidth_rule::BandwidthRule;
 use crate::key::KeyPart;
 
 /// A limit, and by what it counts.
@@ -30,6 +31,8 @@ pub struct LimitRule {
     pub on_change: OnChange,
     /// How nodes share it; `None`: each node has its own.
     pub shared: Option<SharedRule>,
+    /// What it holds bodies to; `None`: it decides on requests.
+    pub bandwidth: Option<BandwidthRule>,
 }
 
 /// How nodes share a limit.

@@ -74,6 +74,7 @@ pub(crate) fn rule(name: &str, algorithm: Algorithm, key: Vec<KeyPart>) -> Limit
         queue: None,
         on_change: OnChange::KeepUsed,
         shared: None,
+        bandwidth: None,
     }
 }
 

@@ -5,7 +5,7 @@ use tidegate::{Limit, OnChange};
 use super::algorithm;
 use super::names::NameSet;
 use super::scalars::number;
-use super::{check_count, idle, overrides, queue, rates, sharing};
+use super::{bandwidth, check_count, idle, overrides, queue, rates, sharing};
 
 use crate::file::{Field, LimitFile, Map, OnChangeName, OnMissingName};
 use crate::key::{KeyPart, KeyPartError};
@@ -81,6 +81,24 @@ fn limit_rules(
     )
     .unwrap_or(LimitRule::DEFAULT_MAX_KEYS as u64);
     let kinds_are_right = check_kind(name, place, file, map, report);
+    if file.bandwidth.is_written() {
+        let compiled = bandwidth::compile(name, file, key.as_deref(), ipv6_prefix, report);
+        let (limit, bandwidth, overrides) = compiled.filter(|_| kinds_are_right)?;
+        return Some(vec![LimitRule {
+            limit,
+            rate_index: 0,
+            key: key?,
+            on_missing: on_missing(file),
+            shadow: file.shadow.get().copied().unwrap_or(false),
+            max_keys: usize::try_from(max_keys).ok()?,
+            queue: None,
+            on_change: on_change(file, report)?,
+            shared: None,
+            bandwidth: Some(bandwidth),
+            overrides,
+        }]);
+    }
+    bandwidth::refuse_elsewhere(file, report);
     let settings = algorithm::settings(file, report);
     let settings = settings.filter(|_| kinds_are_right)?;
 
@@ -104,11 +122,7 @@ fn limit_rules(
     }
     let key = key?;
     let overrides = overrides::compile(name, file, settings, &numbers, &key, ipv6_prefix, report);
-    let on_missing = match file.on_missing.get() {
-        Some(OnMissingName::Deny) => OnMissing::Deny,
-        Some(OnMissingName::Pass) => OnMissing::Pass,
-        Some(OnMissingName::Shared) | None => OnMissing::Shared,
-    };
+    let on_missing = on_missing(file);
     let (max_keys, on_change) = (usize::try_from(max_keys).ok()?, on_change(file, report)?);
     let each = limits.into_iter().zip(overrides).enumerate();
     let rules = each.map(|(rate_index, (limit, overrides))| LimitRule {
@@ -121,9 +135,18 @@ fn limit_rules(
         queue,
         on_change,
         shared,
+        bandwidth: None,
         overrides,
     });
     Some(rules.collect())
+}
+
+fn on_missing(file: &LimitFile) -> OnMissing {
+    match file.on_missing.get() {
+        Some(OnMissingName::Deny) => OnMissing::Deny,
+        Some(OnMissingName::Pass) => OnMissing::Pass,
+        Some(OnMissingName::Shared) | None => OnMissing::Shared,
+    }
 }
 
 /// What stays when the numbers change; `None` where there is nothing to choose.
@@ -145,24 +168,34 @@ fn on_change(file: &LimitFile, report: &Report<'_>) -> Option<OnChange> {
     })
 }
 
-/// A limit is one of rate and concurrency; a burst goes with a rate.
+/// A limit is one of rate, concurrency and bandwidth; a burst goes with a rate or a bandwidth.
 fn check_kind(name: &str, place: Span, file: &LimitFile, map: Span, report: &Report<'_>) -> bool {
-    match (file.rate.place(), file.concurrency.place()) {
-        (Some(rate), Some(concurrency)) => {
-            let message = format!("{} has both a rate and a concurrency", quote(name));
-            let finding = Finding::error(concurrency, message).related(rate, "the rate");
+    let kinds = [
+        ("rate", file.rate.place()),
+        ("concurrency", file.concurrency.place()),
+        ("bandwidth", file.bandwidth.place()),
+    ];
+    let mut written = kinds
+        .iter()
+        .filter_map(|&(kind, place)| Some((kind, place?)));
+    match (written.next(), written.next()) {
+        (Some((kind, first)), Some((other, second))) => {
+            let message = format!("{} has both a {kind} and a {other}", quote(name));
+            let finding = Finding::error(second, message).related(first, format!("the {kind}"));
             report.push(finding.help("make two limits of it; a route can have both"));
             false
         }
         // The unknown key is what has to be mended: `rte: 5/s`, or one of a later version.
-        (None, None) if report.has_unknown_key(map) => false,
-        (None, None) => {
+        (None, _) if report.has_unknown_key(map) => false,
+        (None, _) => {
             let message = format!("{} limits nothing", quote(name));
             let finding = Finding::error(place, message);
-            report.push(finding.help("add `rate: 100/min` or `concurrency: 5`"));
+            report.push(
+                finding.help("add `rate: 100/min`, `concurrency: 5` or `bandwidth: 100KB/s`"),
+            );
             false
         }
-        (None, Some(_)) => {
+        (Some(("concurrency", _)), None) => {
             if let Some(burst) = file.burst.place() {
                 let message = "a limit of `concurrency` has no burst";
                 report.push(Finding::error(burst, message).help("leave `burst` out"));

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use tidegate_node::Hold;
+use tidegate_node::{Hold, Pacer};
 
+use crate::body_pace::BodyPacing;
 use crate::client::Client;
 use crate::upstream::Lease;
 use crate::watch::Phase;
@@ -22,15 +23,24 @@ pub(crate) struct RequestBody {
     client: Rc<Client>,
     /// How long the upstream may take from the last piece on.
     timeout: Duration,
+    /// What holds it back, if it is held back.
+    pacing: Option<Box<BodyPacing>>,
 }
 
 impl RequestBody {
-    pub(crate) fn new(incoming: Incoming, client: Rc<Client>, timeout: Duration) -> Self {
+    pub(crate) fn new(
+        incoming: Incoming,
+        client: Rc<Client>,
+        timeout: Duration,
+        pacer: Option<Box<Pacer>>,
+    ) -> Self {
         let incoming = Some(incoming).filter(|incoming| !incoming.is_end_stream());
+        let pacing = pacer.map(|pacer| BodyPacing::of(*pacer, &client));
         Self {
             incoming,
             client,
             timeout,
+            pacing,
         }
     }
 
@@ -49,32 +59,55 @@ impl Body for RequestBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
-        let Some(incoming) = &mut this.incoming else {
-            return Poll::Ready(None);
+        let Self {
+            incoming,
+            client,
+            timeout,
+            pacing,
+        } = this;
+        let mut next = |context: &mut Context<'_>| {
+            let Some(body) = incoming else {
+                return Poll::Ready(None);
+            };
+            let frame = Pin::new(&mut *body).poll_frame(context);
+            client.watch.upload_moved(frame.is_ready(), *timeout);
+            if matches!(frame, Poll::Ready(None)) || body.is_end_stream() {
+                *incoming = None;
+            }
+            frame
         };
-        let frame = Pin::new(&mut *incoming).poll_frame(context);
-        this.client
+        let Some(pacing) = pacing else {
+            return next(context);
+        };
+        let frame = pacing.poll_frame(&*client.core.timer, context, next);
+        client
             .watch
-            .upload_moved(frame.is_ready(), this.timeout);
-        if matches!(frame, Poll::Ready(None)) || incoming.is_end_stream() {
-            this.incoming = None;
-        }
+            .hold_upload(pacing.held() > 0 && frame.is_pending(), *timeout);
         frame
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_none()
+        self.incoming.is_none() && self.pacing.as_ref().is_none_or(|pacing| pacing.held() == 0)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming
+        let hint = self
+            .incoming
             .as_ref()
-            .map_or(SizeHint::with_exact(0), Incoming::size_hint)
+            .map_or(SizeHint::with_exact(0), Incoming::size_hint);
+        match &self.pacing {
+            Some(pacing) => pacing.size_hint(hint),
+            None => hint,
+        }
     }
 }
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
+        if self.pacing.is_some() {
+            // Nobody is held back any more.
+            self.client.watch.hold_upload(false, self.timeout);
+        }
         if self.incoming.is_some() {
             // Lost halfway: the client may still be sending.
             self.client.linger.set(true);
@@ -91,6 +124,8 @@ pub(crate) struct ResponseBody {
     /// Given back when this is dropped.
     hold: Hold,
     client: Rc<Client>,
+    /// What holds it back, if it is held back.
+    pacing: Option<Box<BodyPacing>>,
 }
 
 enum Kind {
@@ -106,6 +141,7 @@ impl ResponseBody {
             kind: Kind::Full(bytes),
             hold: Hold::default(),
             client,
+            pacing: None,
         }
     }
 
@@ -115,20 +151,50 @@ impl ResponseBody {
             kind: Kind::Upstream { incoming, lease },
             hold: Hold::default(),
             client,
+            pacing: None,
         };
-        body.expect_more();
+        body.client.expect_more();
         body
-    }
-
-    fn expect_more(&self) {
-        self.client
-            .watch
-            .expect(Phase::Body, self.client.core.timeouts().response);
     }
 
     /// Keeps `hold` until the body has ended.
     pub(crate) fn keep(&mut self, hold: Hold) {
         self.hold = hold;
+    }
+
+    /// Holds back what an upstream sends; what the gateway itself has to say passes at once.
+    pub(crate) fn pace(&mut self, pacer: Pacer) {
+        if matches!(self.kind, Kind::Upstream { .. }) && !self.is_end_stream() {
+            self.pacing = Some(BodyPacing::of(pacer, &self.client));
+        }
+    }
+
+    /// The next frame as it comes.
+    fn poll_next(
+        kind: &mut Kind,
+        client: &Client,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match kind {
+            Kind::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *kind = Kind::Done;
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+            Kind::Upstream { incoming, lease } => {
+                let frame = lease.connection().poll_body(incoming, context);
+                match &frame {
+                    Poll::Ready(Some(Ok(_))) => client.expect_more(),
+                    Poll::Ready(Some(Err(error))) => {
+                        client.core.counters.upstream_broken.add(1);
+                        tracing::debug!(%error, "an upstream broke off within its response");
+                    }
+                    Poll::Ready(None) | Poll::Pending => {}
+                }
+                frame
+            }
+            Kind::Done => Poll::Ready(None),
+        }
     }
 }
 
@@ -140,32 +206,36 @@ impl Body for ResponseBody {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let this = self.get_mut();
-        match &mut this.kind {
-            Kind::Full(bytes) => {
-                let bytes = std::mem::take(bytes);
-                this.kind = Kind::Done;
-                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
-            }
-            Kind::Upstream { incoming, lease } => {
-                let frame = lease.connection().poll_body(incoming, context);
-                match &frame {
-                    Poll::Ready(Some(Ok(_))) => {
-                        this.expect_more();
-                    }
-                    Poll::Ready(Some(Err(error))) => {
-                        this.client.core.counters.upstream_broken.add(1);
-                        tracing::debug!(%error, "an upstream broke off within its response");
-                    }
-                    Poll::Ready(None) | Poll::Pending => {}
+        let Self {
+            kind,
+            client,
+            pacing,
+            ..
+        } = self.get_mut();
+        let Some(pacing) = pacing else {
+            return Self::poll_next(kind, client, context);
+        };
+        let next = |context: &mut Context<'_>| Self::poll_next(kind, client, context);
+        let frame = pacing.poll_frame(&*client.core.timer, context, next);
+        match &frame {
+            // It has been held back for its time, and the client has its own from here on.
+            Poll::Ready(Some(Ok(_))) => client.expect_more(),
+            Poll::Pending if pacing.held() > 0 => {
+                client.watch.hold();
+                if let Kind::Upstream { lease, .. } = kind {
+                    // What the client still sends goes on.
+                    lease.connection().drive(context);
                 }
-                frame
             }
-            Kind::Done => Poll::Ready(None),
+            _ => {}
         }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
+        if self.pacing.as_ref().is_some_and(|pacing| pacing.held() > 0) {
+            return false;
+        }
         match &self.kind {
             Kind::Full(bytes) => bytes.is_empty(),
             Kind::Upstream { incoming, .. } => incoming.is_end_stream(),
@@ -174,10 +244,14 @@ impl Body for ResponseBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.kind {
+        let hint = match &self.kind {
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Upstream { incoming, .. } => incoming.size_hint(),
             Kind::Done => SizeHint::with_exact(0),
+        };
+        match &self.pacing {
+            Some(pacing) => pacing.size_hint(hint),
+            None => hint,
         }
     }
 }

@@ -10,10 +10,12 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tidegate::Timestamp;
 use tidegate_http::Problem;
-use tidegate_node::{Call, Hold, Pending, Turn};
+use tidegate_node::{Call, Hold, Pacer, Pending, Turn};
+use tidegate_policy::BodyOf;
 
 use crate::answer::{self, LimitFields};
 use crate::body::{RequestBody, ResponseBody};
+use crate::body_pace;
 use crate::client::Client;
 use crate::echo;
 use crate::forward::{self, Origin};
@@ -31,6 +33,8 @@ struct Passage {
     fields: LimitFields,
     hold: Hold,
     wait_until: Option<Timestamp>,
+    /// What holds the request's body back, and the response's.
+    pacers: (Option<Box<Pacer>>, Option<Box<Pacer>>),
 }
 
 /// Answers one request.
@@ -63,13 +67,18 @@ pub(crate) async fn answer(
                 }
                 Upstream::Servers(servers) => {
                     let timeout = passage.settings.timeouts.response;
-                    let with_body = |body| RequestBody::new(body, Rc::clone(client), timeout);
+                    let pacer = passage.pacers.0.take();
+                    let with_body =
+                        |body| RequestBody::new(body, Rc::clone(client), timeout, pacer);
                     let mut request = Some(request.map(with_body));
                     exchange(client, &passage.settings, servers, &mut request).await
                 }
             };
             passage.fields.add_to(response.headers_mut());
             response.body_mut().keep(passage.hold);
+            if let Some(pacer) = passage.pacers.1 {
+                body_pace::pace(&mut response, *pacer);
+            }
             response
         }
     };
@@ -142,6 +151,10 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
         trusted: settings.trusted.contains(client.peer),
         settings,
         fields,
+        pacers: (
+            admission.pacer(BodyOf::Request).map(Box::new),
+            admission.pacer(BodyOf::Response).map(Box::new),
+        ),
         hold: admission.into_hold(),
         wait_until: (!delay.is_zero()).then(|| now.after(delay)),
     })

@@ -57,6 +57,7 @@
 
 mod answer;
 mod body;
+mod body_pace;
 mod client;
 mod core;
 mod counters;

@@ -18,6 +18,9 @@ pub(crate) struct Watch {
     now: Cell<Instant>,
     response_expired: Cell<bool>,
     upload_stalled: Cell<bool>,
+    /// Whether a piece of the request is held back by its limits: whoever waits for it is not
+    /// late.
+    upload_held: Cell<bool>,
 }
 
 /// What a connection waits for.
@@ -44,6 +47,7 @@ impl Watch {
             now: Cell::new(now),
             response_expired: Cell::new(false),
             upload_stalled: Cell::new(false),
+            upload_held: Cell::new(false),
         }
     }
 
@@ -88,6 +92,21 @@ impl Watch {
         }
     }
 
+    /// A piece of the request is held back by its limits (`true`), or not any more: then the
+    /// upstream has `timeout` for what it may be waiting for.
+    pub(crate) fn hold_upload(&self, held: bool, timeout: Duration) {
+        let was_held = self.upload_held.replace(held);
+        let phase = self.phase.get();
+        if was_held && !held && matches!(phase, Phase::Response | Phase::Body) {
+            self.expect(phase, timeout);
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let waits = matches!(self.phase.get(), Phase::Response | Phase::Body);
+        (self.deadline.get()).filter(|_| !(waits && self.upload_held.get()))
+    }
+
     /// The upstream has not answered in time, though the client had sent all that it was asked
     /// for.
     pub(crate) fn response_late(&self) -> Option<Late> {
@@ -102,8 +121,7 @@ impl Watch {
 
     /// What has taken too long, if something has.
     pub(crate) fn overdue(&self) -> Option<Phase> {
-        self.deadline
-            .get()
+        self.deadline()
             .filter(|&deadline| deadline <= self.now.get())?;
         let phase = self.phase.get();
         if phase == Phase::Response {
@@ -118,9 +136,7 @@ impl Watch {
     /// than the shortest timeout, so that no deadline noted meanwhile is missed.
     pub(crate) fn look_at(&self, tick: Duration) -> Instant {
         let tick = self.now.get() + tick;
-        self.deadline
-            .get()
-            .map_or(tick, |deadline| deadline.min(tick))
+        self.deadline().map_or(tick, |deadline| deadline.min(tick))
     }
 }
 

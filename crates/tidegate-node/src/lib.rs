@@ -26,8 +26,11 @@ mod in_line;
 mod key_bytes;
 mod meeting;
 mod metrics;
+mod nginx_rate;
 mod node;
 mod overrides;
+mod paced_limit;
+mod pacer;
 mod reach;
 mod shared_call;
 mod shared_limit;
@@ -43,6 +46,7 @@ pub use self::{
     in_line::{InLine, Place},
     metrics::NodeMetrics,
     node::{Node, PolicyError, PolicyStatus, ReloadFailure},
+    pacer::Pacer,
     shared_call::{Pending, SharedTurn},
     shared_limit::shared_complaints,
     snapshot::Snapshot,

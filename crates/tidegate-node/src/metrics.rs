@@ -9,6 +9,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use tidegate::store::StoreStats;
+use tidegate_policy::BodyOf;
 
 use crate::counts::Outcome;
 use crate::enforced_limit::EnforcedLimit;
@@ -25,6 +26,8 @@ pub struct NodeMetrics(Arc<Node>);
 #[derive(Clone, Copy, Debug)]
 enum Metric {
     Decisions,
+    BandwidthBytes,
+    BandwidthHeldBack,
     Unavailable,
     StoreKeys,
     StoreMaxKeys,
@@ -42,6 +45,14 @@ impl Metric {
     const fn name_and_help(self) -> (&'static str, &'static str) {
         match self {
             Self::Decisions => ("tidegate_decisions", "Decisions by limit and outcome"),
+            Self::BandwidthBytes => (
+                "tidegate_bandwidth_bytes",
+                "Bytes of bodies that have passed a limit of bandwidth",
+            ),
+            Self::BandwidthHeldBack => (
+                "tidegate_bandwidth_held_back_seconds",
+                "Time that a limit of bandwidth has held bodies back, or as a shadow would have",
+            ),
             Self::Unavailable => (
                 "tidegate_limit_unavailable",
                 "1 while what nodes share of a limit cannot be reached, else 0",
@@ -109,6 +120,7 @@ fn encode_limits(
             count.encode(family.encode_family(&labels)?)?;
         }
     }
+    encode_bandwidth(encoder, limits)?;
     let (name, help) = Metric::Unavailable.name_and_help();
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     for limit in limits.iter().filter(|limit| limit.rule().shared.is_some()) {
@@ -139,6 +151,33 @@ fn encode_limits(
             let labels = [("limit", label(limit.name())), ("kind", kind)];
             ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
         }
+    }
+    Ok(())
+}
+
+fn encode_bandwidth(
+    encoder: &mut DescriptorEncoder<'_>,
+    limits: &[Arc<EnforcedLimit>],
+) -> fmt::Result {
+    let is_one = |limit: &&Arc<EnforcedLimit>| limit.rule().bandwidth.is_some();
+    let (name, help) = Metric::BandwidthBytes.name_and_help();
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for limit in limits.iter().filter(is_one) {
+        for (body, of) in [
+            (BodyOf::Request, "requests"),
+            (BodyOf::Response, "responses"),
+        ] {
+            let labels = [("limit", label(limit.name())), ("direction", of)];
+            let bytes = ConstCounter::new(limit.counts().bytes(body));
+            bytes.encode(family.encode_family(&labels)?)?;
+        }
+    }
+    let (name, help) = Metric::BandwidthHeldBack.name_and_help();
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for limit in limits.iter().filter(is_one) {
+        let labels = [("limit", label(limit.name()))];
+        let seconds = ConstCounter::new(limit.counts().held_back().as_secs_f64());
+        seconds.encode(family.encode_family(&labels)?)?;
     }
     Ok(())
 }

@@ -4,6 +4,14 @@
 //! Nothing here needs a runtime: what waits, waits on a [`Timer`](tidegate::Timer). Futures and
 //! bodies are `Send` where the service, the body and the decider are.
 
+mod bandwidth;
 mod held;
+mod pace;
+mod paced_body;
+mod pacing;
 
+pub use bandwidth::{Bandwidth, BandwidthFuture, BandwidthLayer, Direction};
 pub use held::Held;
+pub use pace::{ByteLimit, LimiterPace, OfKey, Pace};
+pub use paced_body::PacedBody;
+pub use pacing::Pacing;

@@ -22,6 +22,8 @@ pub(crate) struct NginxRate {
     /// The second in which the request began.
     start: u64,
     sent: u64,
+    /// Whether anything of the body has passed.
+    has_begun: bool,
     /// What had been sent when the write that goes on began.
     write_from: Option<u64>,
     /// The end of the pause after a write.
@@ -37,6 +39,7 @@ impl NginxRate {
             after,
             start: seconds(began),
             sent: 0,
+            has_begun: false,
             write_from: None,
             pause_until: Timestamp::EPOCH,
             ready: Timestamp::EPOCH,
@@ -48,8 +51,9 @@ impl NginxRate {
         (self.rate, self.after) = (rate.max(1), after);
     }
 
-    /// Counts the header, which is not held back itself.
+    /// Counts the header, which is not held back itself: it goes with the first write.
     pub(crate) fn count_head(&mut self, bytes: u64) {
+        self.write_from.get_or_insert(self.sent);
         self.sent += bytes;
     }
 
@@ -78,11 +82,12 @@ impl NginxRate {
     pub(crate) fn passed(&mut self, bytes: u64) {
         self.write_from.get_or_insert(self.sent);
         self.sent += bytes;
+        self.has_begun = true;
     }
 
-    /// Nothing is there to be written: the pause begins.
+    /// Nothing is there to be written: the pause begins. Not before the first bytes of the body.
     pub(crate) fn end_write(&mut self, now: Timestamp) {
-        let Some(from) = self.write_from.take() else {
+        let Some(from) = self.write_from.take_if(|_| self.has_begun) else {
             return;
         };
         let charged = |sent: u64| u128::from(sent.saturating_sub(self.after));
@@ -147,7 +152,7 @@ mod tests {
             );
         }
         // The header is part of the first second, and the first part of the response is free.
-        assert_eq!(writes(1_000, 0, 0, 200, 1_000), [(0, 800), (800, 200)]);
+        assert_eq!(writes(1_000, 0, 500, 200, 1_000), [(0, 800), (1_000, 200)]);
         assert_eq!(
             writes(1_000, 5_000, 0, 0, 7_500),
             [(0, 6_000), (1_000, 1_000), (2_000, 500)]
@@ -158,8 +163,11 @@ mod tests {
     fn a_pause_is_as_long_as_what_was_written_takes() {
         let began = Timestamp::from_secs(100);
         let mut limit = NginxRate::new(1_000, 0, began);
-        assert_eq!(limit.most(began), 1_000);
-        limit.passed(300);
+        // Nothing of it has been written: there is no pause.
+        limit.count_head(100);
+        limit.end_write(began);
+        assert_eq!(limit.most(began), 900);
+        limit.passed(200);
         limit.end_write(began);
         assert_eq!(limit.most(began), 700);
         assert_eq!(limit.wait(began), Duration::from_millis(300));

@@ -117,7 +117,11 @@ impl PacedLimit {
     pub(crate) fn most(&mut self, passed: u64, now: Timestamp) -> u64 {
         match &mut self.steps {
             Some(steps) => steps.most(now),
-            None => self.free(passed).saturating_add(self.burst),
+            // What is free does not wait together with what is not.
+            None => match self.free(passed) {
+                0 => self.burst,
+                free => free,
+            },
         }
     }
 

@@ -102,11 +102,11 @@ impl<F> BandwidthLayer<F> {
 }
 
 impl<S, F: Clone> Layer<S> for BandwidthLayer<F> {
-    type Service = Bandwidth<S, F>;
+    type Service = BandwidthService<S, F>;
 
-    fn layer(&self, inner: S) -> Bandwidth<S, F> {
+    fn layer(&self, inner: S) -> BandwidthService<S, F> {
         let layer = self.clone();
-        Bandwidth { inner, layer }
+        BandwidthService { inner, layer }
     }
 }
 
@@ -120,12 +120,12 @@ impl<F> fmt::Debug for BandwidthLayer<F> {
 
 /// A service whose bodies are held back; see [`BandwidthLayer`].
 #[derive(Clone, Debug)]
-pub struct Bandwidth<S, F> {
+pub struct BandwidthService<S, F> {
     inner: S,
     layer: BandwidthLayer<F>,
 }
 
-impl<S, F, P, B, R> Service<Request<B>> for Bandwidth<S, F>
+impl<S, F, P, B, R> Service<Request<B>> for BandwidthService<S, F>
 where
     S: Service<Request<PacedBody<B, P>>, Response = Response<R>>,
     F: Fn(&Parts) -> Option<P>,
@@ -167,7 +167,7 @@ fn wrapped<B, P: Pace>(body: B, paced: Option<(P, Arc<dyn Timer>)>) -> PacedBody
 }
 
 pin_project! {
-    /// The response of [`Bandwidth`].
+    /// The response of [`BandwidthService`].
     pub struct BandwidthFuture<F, P> {
         #[pin]
         future: F,
@@ -195,3 +195,6 @@ impl<F, P> fmt::Debug for BandwidthFuture<F, P> {
         f.debug_struct("BandwidthFuture").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ mod pace;
 mod paced_body;
 mod pacing;
 
-pub use bandwidth::{Bandwidth, BandwidthFuture, BandwidthLayer, Direction};
+pub use bandwidth::{BandwidthFuture, BandwidthLayer, BandwidthService, Direction};
 pub use held::Held;
 pub use pace::{ByteLimit, LimiterPace, OfKey, Pace};
 pub use paced_body::PacedBody;

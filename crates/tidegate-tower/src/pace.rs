@@ -107,8 +107,7 @@ pub struct LimiterPace<L> {
     burst: u64,
     /// Bytes that are still free.
     free: u64,
-    /// The piece that was taken: how much of it was free, and what was reserved for the rest.
-    free_of_piece: u64,
+    /// What was reserved for the piece that was taken.
     receipt: Option<Receipt>,
 }
 
@@ -135,7 +134,6 @@ impl<L: ByteLimit> LimiterPace<L> {
             limit,
             burst,
             free: 0,
-            free_of_piece: 0,
             receipt: None,
         }
     }
@@ -156,36 +154,32 @@ impl<L: ByteLimit> Pace for LimiterPace<L> {
     }
 
     fn most(&mut self, _now: Timestamp) -> u64 {
-        self.free.saturating_add(self.burst)
+        // What is free does not wait together with what is not.
+        if self.free > 0 { self.free } else { self.burst }
     }
 
     fn take(&mut self, bytes: u64, _now: Timestamp) -> Result<Duration, Duration> {
         /// When to look again at a limit that lets nothing pass.
         const NEVER: Duration = Duration::from_secs(1);
-        let free = self.free.min(bytes);
-        let mut delay = Duration::ZERO;
-        if bytes > free {
-            let ask = Ask::new(bytes - free).within(Duration::MAX);
-            let (decision, receipt) = self.limit.reserve(ask);
-            match decision.retry() {
-                None => delay = decision.delay(),
-                Some(Retry::After(wait)) => return Err(wait),
-                Some(Retry::Never | Retry::OnRelease) => return Err(NEVER),
-            }
-            self.receipt = receipt;
+        if self.free > 0 {
+            self.free = self.free.saturating_sub(bytes);
+            return Ok(Duration::ZERO);
         }
-        self.free -= free;
-        self.free_of_piece = free;
-        Ok(delay)
+        let ask = Ask::new(bytes).within(Duration::MAX);
+        let (decision, receipt) = self.limit.reserve(ask);
+        self.receipt = receipt;
+        match decision.retry() {
+            None => Ok(decision.delay()),
+            Some(Retry::After(wait)) => Err(wait),
+            Some(Retry::Never | Retry::OnRelease) => Err(NEVER),
+        }
     }
 
     fn passed(&mut self) {
         self.receipt = None;
-        self.free_of_piece = 0;
     }
 
     fn give_back(&mut self, _now: Timestamp) {
-        self.free += core::mem::take(&mut self.free_of_piece);
         if let Some(receipt) = self.receipt.take() {
             self.limit.give_back(receipt);
         }

@@ -134,3 +134,6 @@ impl<P: Pace> fmt::Debug for Pacing<P> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

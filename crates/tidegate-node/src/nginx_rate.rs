@@ -2,8 +2,9 @@
 //!
 //! As its write filter has it: at most `rate * (seconds since the request began + 1)` bytes, by a
 //! clock of whole seconds, beyond those that are free; and after each write a pause as long as
-//! what was written takes at the rate. The header counts too. A write here is what passes
-//! without anything to wait for in between.
+//! what was written takes at the rate. The header counts too. A write here is what passes without
+//! a gap: a file is there, and what comes over a network as fast as a file is not taken for slow
+//! because the next packet is a moment behind.
 
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ use tidegate::Timestamp;
 
 const SECOND_NANOS: u64 = 1_000_000_000;
 const MILLI_NANOS: u64 = 1_000_000;
+/// What comes no later than this after what came before is of the same write.
+const GAP: Duration = Duration::from_millis(10);
 
 /// One body under a `limit_rate`.
 #[derive(Clone, Debug)]
@@ -26,6 +29,8 @@ pub(crate) struct NginxRate {
     has_begun: bool,
     /// What had been sent when the write that goes on began.
     write_from: Option<u64>,
+    /// Since when nothing has been there to be written.
+    idle_since: Option<Timestamp>,
     /// The end of the pause after a write.
     pause_until: Timestamp,
     /// When the piece may pass that is asked about.
@@ -41,6 +46,7 @@ impl NginxRate {
             sent: 0,
             has_begun: false,
             write_from: None,
+            idle_since: None,
             pause_until: Timestamp::EPOCH,
             ready: Timestamp::EPOCH,
         }
@@ -59,9 +65,14 @@ impl NginxRate {
 
     /// How many bytes may pass as soon as any may.
     pub(crate) fn most(&mut self, now: Timestamp) -> u64 {
+        if let Some(since) = self.idle_since.take()
+            && now.since(since) > GAP
+        {
+            self.end_write(since);
+        }
         let mut at = now.max(self.pause_until);
         let mut budget = self.budget(at);
-        if budget <= 0 && self.write_from.is_some() {
+        if budget <= 0 && self.has_begun && self.write_from.is_some() {
             self.end_write(now);
             at = now.max(self.pause_until);
             budget = self.budget(at);
@@ -85,9 +96,17 @@ impl NginxRate {
         self.has_begun = true;
     }
 
-    /// Nothing is there to be written: the pause begins. Not before the first bytes of the body.
-    pub(crate) fn end_write(&mut self, now: Timestamp) {
-        let Some(from) = self.write_from.take_if(|_| self.has_begun) else {
+    /// Nothing is there to be written.
+    pub(crate) fn idle(&mut self, now: Timestamp) {
+        // The header waits for the first bytes of the body.
+        if self.has_begun {
+            self.idle_since.get_or_insert(now);
+        }
+    }
+
+    /// The pause after a write begins.
+    fn end_write(&mut self, now: Timestamp) {
+        let Some(from) = self.write_from.take() else {
             return;
         };
         let charged = |sent: u64| u128::from(sent.saturating_sub(self.after));
@@ -162,18 +181,24 @@ mod tests {
     #[test]
     fn a_pause_is_as_long_as_what_was_written_takes() {
         let began = Timestamp::from_secs(100);
+        let after = |millis| began.after(Duration::from_millis(millis));
         let mut limit = NginxRate::new(1_000, 0, began);
         // Nothing of it has been written: there is no pause.
         limit.count_head(100);
-        limit.end_write(began);
-        assert_eq!(limit.most(began), 900);
-        limit.passed(200);
-        limit.end_write(began);
-        assert_eq!(limit.most(began), 700);
-        assert_eq!(limit.wait(began), Duration::from_millis(300));
-        // Nothing was written since: the pause stays as it was.
-        limit.end_write(began.after(Duration::from_millis(50)));
-        assert_eq!(limit.wait(began), Duration::from_millis(300));
+        limit.idle(began);
+        assert_eq!(limit.most(after(20)), 900);
+        assert_eq!(limit.wait(after(20)), Duration::ZERO);
+        limit.passed(150);
+        // What comes a moment later is of the same write.
+        limit.idle(after(20));
+        limit.idle(after(25));
+        assert_eq!(limit.most(after(30)), 750);
+        assert_eq!(limit.wait(after(30)), Duration::ZERO);
+        limit.passed(50);
+        // What comes later than that has to wait, from the end of the write on.
+        limit.idle(after(30));
+        assert_eq!(limit.most(after(50)), 700);
+        assert_eq!(limit.wait(after(50)), Duration::from_millis(280));
     }
 
     #[test]

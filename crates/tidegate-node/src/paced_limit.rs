@@ -186,7 +186,7 @@ impl PacedLimit {
             Duration::ZERO
         };
         if let Some(steps) = &mut self.steps {
-            steps.end_write(now.after(lag));
+            steps.idle(now.after(lag));
         }
     }
 

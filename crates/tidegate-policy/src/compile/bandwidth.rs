@@ -176,7 +176,11 @@ impl Written<'_> {
             report.push(finding.help("write a whole number a second: `100KiB/s` is its `100k`"));
             return None;
         }
-        let (burst, burst_place) = self.burst(rate, place, report)?;
+        let (burst, burst_place) = if is_nginx {
+            (rate.permits, None)
+        } else {
+            self.burst(rate, place, report)?
+        };
         let quota = Quota::new(rate.permits, rate.period).burst(burst);
         match Limit::new(name, Algorithm::TokenBucket(quota)) {
             Ok(limit) => Some(limit),

@@ -333,8 +333,9 @@ fn a_bandwidth_is_a_token_bucket_of_bytes() {
         of("uploads"),
         (Algorithm::TokenBucket(minute), 0, Requests, false)
     );
-    let (_, after, direction, is_nginx) = of("nginx");
-    assert_eq!((after, direction, is_nginx), (10_240, Responses, true));
+    // A second's worth at once.
+    let second = bucket(102_400, 102_400);
+    assert_eq!(of("nginx"), (second, 10_240, Responses, true));
 
     let both = &policy.limits[2];
     assert_eq!(

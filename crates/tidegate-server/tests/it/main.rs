@@ -4,6 +4,7 @@
 mod admission;
 mod command_line;
 mod golden;
+mod limit_rate;
 mod problems;
 mod reload;
 mod running;

@@ -173,7 +173,7 @@ impl Serve {
     }
 }
 
-/// nginx that answers everything with 100 bytes, and says how often.
+/// nginx that says how often it has answered; everything with 100 bytes, unless said otherwise.
 #[derive(Debug)]
 pub(crate) struct Nginx {
     _child: Running,
@@ -184,10 +184,15 @@ pub(crate) struct Nginx {
 
 impl Nginx {
     pub(crate) fn start() -> Self {
-        let folder = Folder::new();
+        let body = "0123456789".repeat(10);
+        let location = format!("location / {{ default_type text/plain; return 200 \"{body}\"; }}");
+        Self::of(Folder::new(), &location)
+    }
+
+    /// nginx with these locations, and `folder` for its files.
+    pub(crate) fn of(folder: Folder, locations: &str) -> Self {
         let address = free_address();
         let log = folder.path("access.log");
-        let body = "0123456789".repeat(10);
         let config = format!(
             "master_process off;\nworker_processes 1;\ndaemon off;\n\
              pid {pid};\nerror_log {error};\n\
@@ -195,8 +200,7 @@ impl Nginx {
              http {{\n  log_format one '$status';\n  access_log {log} one;\n\
              client_body_temp_path {temp};\n proxy_temp_path {temp};\n fastcgi_temp_path {temp};\n\
              uwsgi_temp_path {temp};\n scgi_temp_path {temp};\n\
-             keepalive_requests 100000000;\n  server {{ listen {address};\n\
-             location / {{ default_type text/plain; return 200 \"{body}\"; }} }}\n}}\n",
+             keepalive_requests 100000000;\n  server {{ listen {address};\n{locations} }}\n}}\n",
             pid = folder.path("pid").display(),
             error = folder.path("error.log").display(),
             log = log.display(),

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 mod admission;
+mod bandwidth;
 mod command_line;
 mod golden;
 mod limit_rate;

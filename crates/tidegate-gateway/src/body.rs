@@ -32,10 +32,10 @@ impl RequestBody {
         incoming: Incoming,
         client: Rc<Client>,
         timeout: Duration,
-        pacer: Option<Box<Pacer>>,
+        pacer: Option<Pacer>,
     ) -> Self {
         let incoming = Some(incoming).filter(|incoming| !incoming.is_end_stream());
-        let pacing = pacer.map(|pacer| BodyPacing::of(*pacer, &client));
+        let pacing = pacer.map(|pacer| Box::new(BodyPacing::of(pacer, &client)));
         Self {
             incoming,
             client,
@@ -165,7 +165,7 @@ impl ResponseBody {
     /// Holds back what an upstream sends; what the gateway itself has to say passes at once.
     pub(crate) fn pace(&mut self, pacer: Pacer) {
         if matches!(self.kind, Kind::Upstream { .. }) && !self.is_end_stream() {
-            self.pacing = Some(BodyPacing::of(pacer, &self.client));
+            self.pacing = Some(Box::new(BodyPacing::of(pacer, &self.client)));
         }
     }
 

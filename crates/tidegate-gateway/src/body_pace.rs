@@ -8,11 +8,43 @@ use bytes::Bytes;
 use http::Response;
 use hyper::body::{Frame, SizeHint};
 use tidegate::{Timer, Timestamp};
-use tidegate_node::Pacer;
+use tidegate_node::{Admission, Pacer};
+use tidegate_policy::BodyOf;
 use tidegate_tower::{Pace, Pacing};
 
 use crate::body::ResponseBody;
 use crate::client::Client;
+
+/// What holds the bodies of one request back.
+#[derive(Debug)]
+pub(crate) struct Pacers {
+    pub(crate) request: Option<Pacer>,
+    response: Option<Pacer>,
+}
+
+impl Pacers {
+    /// Of a request that goes ahead; `None` for nearly all.
+    pub(crate) fn of(admission: &Admission<'_>) -> Option<Box<Self>> {
+        if !admission.is_paced() {
+            return None;
+        }
+        Some(Box::new(Self {
+            request: admission.pacer(BodyOf::Request),
+            response: admission.pacer(BodyOf::Response),
+        }))
+    }
+
+    /// Holds the body of an upstream's response back.
+    pub(crate) fn pace(self, response: &mut Response<ResponseBody>) {
+        let Some(mut pacer) = self.response else {
+            return;
+        };
+        if pacer.is_stepwise() {
+            pacer.count_head(head_bytes(response));
+        }
+        response.body_mut().pace(pacer);
+    }
+}
 
 /// The node's limits, as one body asks them.
 struct NodePace {
@@ -53,9 +85,9 @@ impl Pace for NodePace {
 pub(crate) struct BodyPacing(Pacing<NodePace>);
 
 impl BodyPacing {
-    pub(crate) fn of(pacer: Pacer, client: &Rc<Client>) -> Box<Self> {
+    pub(crate) fn of(pacer: Pacer, client: &Rc<Client>) -> Self {
         let client = Rc::clone(client);
-        Box::new(Self(Pacing::new(NodePace { pacer, client })))
+        Self(Pacing::new(NodePace { pacer, client }))
     }
 
     /// Bytes that have come and wait.
@@ -76,14 +108,6 @@ impl BodyPacing {
     pub(crate) fn size_hint(&self, hint: SizeHint) -> SizeHint {
         self.0.size_hint(hint)
     }
-}
-
-/// Holds the body of an upstream's response back.
-pub(crate) fn pace(response: &mut Response<ResponseBody>, mut pacer: Pacer) {
-    if pacer.is_stepwise() {
-        pacer.count_head(head_bytes(response));
-    }
-    response.body_mut().pace(pacer);
 }
 
 /// About how long the header is on the wire: what hyper adds to it, `Date`, is there already

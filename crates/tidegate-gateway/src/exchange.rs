@@ -10,12 +10,11 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tidegate::Timestamp;
 use tidegate_http::Problem;
-use tidegate_node::{Call, Hold, Pacer, Pending, Turn};
-use tidegate_policy::BodyOf;
+use tidegate_node::{Call, Hold, Pending, Turn};
 
 use crate::answer::{self, LimitFields};
 use crate::body::{RequestBody, ResponseBody};
-use crate::body_pace;
+use crate::body_pace::Pacers;
 use crate::client::Client;
 use crate::echo;
 use crate::forward::{self, Origin};
@@ -33,8 +32,8 @@ struct Passage {
     fields: LimitFields,
     hold: Hold,
     wait_until: Option<Timestamp>,
-    /// What holds the request's body back, and the response's.
-    pacers: (Option<Box<Pacer>>, Option<Box<Pacer>>),
+    /// What holds its bodies back, if something does.
+    pacers: Option<Box<Pacers>>,
 }
 
 /// Answers one request.
@@ -67,7 +66,8 @@ pub(crate) async fn answer(
                 }
                 Upstream::Servers(servers) => {
                     let timeout = passage.settings.timeouts.response;
-                    let pacer = passage.pacers.0.take();
+                    let pacers = passage.pacers.as_mut();
+                    let pacer = pacers.and_then(|pacers| pacers.request.take());
                     let with_body =
                         |body| RequestBody::new(body, Rc::clone(client), timeout, pacer);
                     let mut request = Some(request.map(with_body));
@@ -76,8 +76,8 @@ pub(crate) async fn answer(
             };
             passage.fields.add_to(response.headers_mut());
             response.body_mut().keep(passage.hold);
-            if let Some(pacer) = passage.pacers.1 {
-                body_pace::pace(&mut response, *pacer);
+            if let Some(pacers) = passage.pacers {
+                pacers.pace(&mut response);
             }
             response
         }
@@ -151,10 +151,7 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
         trusted: settings.trusted.contains(client.peer),
         settings,
         fields,
-        pacers: (
-            admission.pacer(BodyOf::Request).map(Box::new),
-            admission.pacer(BodyOf::Response).map(Box::new),
-        ),
+        pacers: Pacers::of(&admission),
         hold: admission.into_hold(),
         wait_until: (!delay.is_zero()).then(|| now.after(delay)),
     })

@@ -105,12 +105,14 @@ impl<'a> Admission<'a> {
             .map(|one| (one.limit.name(), one.algorithm, one.decision))
     }
 
+    /// Whether a limit of bandwidth holds a body of the request back.
+    pub const fn is_paced(&self) -> bool {
+        !self.paced.is_empty()
+    }
+
     /// What says when the pieces of such a body of a request that goes ahead may pass; `None`
     /// where no limit of bandwidth holds it back. To be asked for once for each body.
     pub fn pacer(&self, body: BodyOf) -> Option<Pacer> {
-        if self.paced.is_empty() {
-            return None;
-        }
         let of_body = self.paced.iter().filter(|one| one.holds_back(body));
         let limits: Vec<_> = of_body.map(PacedLimit::for_another).collect();
         (!limits.is_empty()).then(|| Pacer::new(body, limits, self.revision))

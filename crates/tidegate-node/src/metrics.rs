@@ -176,7 +176,7 @@ fn encode_bandwidth(
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for limit in limits.iter().filter(is_one) {
         let labels = [("limit", label(limit.name()))];
-        let seconds = ConstCounter::new(limit.counts().held_back().as_secs_f64());
+        let seconds = ConstCounter::new(limit.counts().held_back().as_nanos() as f64 / 1e9);
         seconds.encode(family.encode_family(&labels)?)?;
     }
     Ok(())

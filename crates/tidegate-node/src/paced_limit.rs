@@ -12,7 +12,7 @@ use crate::nginx_rate::NginxRate;
 use crate::snapshot::Snapshot;
 
 /// How far ahead a shadow limit reserves: what would be held back longer counts as this long.
-const SHADOW_AHEAD: Duration = Duration::from_secs(60);
+const SHADOW_AHEAD: Duration = Duration::from_mins(1);
 
 /// A bandwidth limit that a body passes under, with everything to ask it. It borrows nothing, so
 /// that it can go with the body.

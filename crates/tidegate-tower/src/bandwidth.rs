@@ -63,7 +63,10 @@ pub enum Direction {
 /// #     type Response = http::Response<Full<Bytes>>;
 /// #     type Error = std::convert::Infallible;
 /// #     type Future = std::future::Ready<Result<Self::Response, Self::Error>>;
-/// #     fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Self::Error>> {
+/// #     fn poll_ready(
+/// #         &mut self,
+/// #         _: &mut std::task::Context<'_>,
+/// #     ) -> std::task::Poll<Result<(), Self::Error>> {
 /// #         std::task::Poll::Ready(Ok(()))
 /// #     }
 /// #     fn call(&mut self, _: http::Request<B>) -> Self::Future {
@@ -71,7 +74,8 @@ pub enum Direction {
 /// #     }
 /// # }
 /// let mut files = layer.layer(Files);
-/// # let _ = tower_service::Service::call(&mut files, http::Request::new(Full::<Bytes>::default()));
+/// # let request = http::Request::new(Full::<Bytes>::default());
+/// # let _ = tower_service::Service::call(&mut files, request);
 /// # Ok(())
 /// # }
 /// ```

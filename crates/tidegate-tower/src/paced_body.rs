@@ -53,13 +53,13 @@ impl<B: Body, P: Pace> Body for PacedBody<B, P> {
             None => this
                 .body
                 .poll_frame(context)
-                .map_ok(|frame| frame.map_data(|mut data| data.copy_to_bytes(data.remaining()))),
+                .map_ok(|frame| frame.map_data(|mut bytes| bytes.copy_to_bytes(bytes.remaining()))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        let is_held = |paced: &Box<(Pacing<P>, _)>| paced.0.held() > 0;
-        !self.paced.as_ref().is_some_and(is_held) && self.body.is_end_stream()
+        let held = self.paced.as_ref().map_or(0, |paced| paced.0.held());
+        held == 0 && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -75,9 +75,9 @@ impl<P: Pace> Pacing<P> {
                 }
             };
             // Bytes are handed over as they are.
-            let frame = frame.map_data(|mut data| data.copy_to_bytes(data.remaining()));
+            let frame = frame.map_data(|mut bytes| bytes.copy_to_bytes(bytes.remaining()));
             match frame.into_data() {
-                Ok(data) if !data.is_empty() => self.rest = data,
+                Ok(bytes) if !bytes.is_empty() => self.rest = bytes,
                 Ok(empty) => return Poll::Ready(Some(Ok(Frame::data(empty)))),
                 Err(other) => return Poll::Ready(Some(Ok(other))),
             }

@@ -69,7 +69,7 @@ async fn over_two_connections(limit: &str, bytes: usize) -> Duration {
     start.elapsed()
 }
 
-// shows: A3 (responses), A3 (case 24, ten times as fast)
+// shows: A3 (responses), A3 (case 24 ten times as fast)
 #[tokio::test]
 async fn alone_a_user_has_one_bandwidth_over_two_connections() {
     let took = over_two_connections(PER_USER, 1_000_000).await;
@@ -199,7 +199,7 @@ async fn an_upstream_that_sends_as_fast_as_it_can_has_to_wait() {
     );
 }
 
-// shows: A3 (backpressure, requests)
+// shows: A3 (backpressure on uploads)
 #[tokio::test]
 async fn a_client_that_sends_as_fast_as_it_can_has_to_wait() {
     const ALL: usize = 64 << 20;

@@ -16,7 +16,7 @@ use crate::limit_rule::Override;
 use crate::report::{Finding, Report};
 use crate::source::Span;
 
-/// Timers tick in milliseconds: what a burst of less would let through depends on how late they are.
+/// Timers tick in milliseconds: what a smaller burst lets through depends on how late they are.
 const LEAST_BURST: Duration = Duration::from_millis(5);
 
 /// What a limit of bandwidth is, and its overrides; `None` where something about it is wrong.

@@ -306,6 +306,7 @@ impl Request for Get {
 // shows: A3 (policy)
 #[test]
 fn a_bandwidth_is_a_token_bucket_of_bytes() {
+    use Direction::{Both, Requests, Responses};
     let policy = policy("bandwidth");
     let bucket = |bytes, burst| Algorithm::TokenBucket(Quota::per_second(bytes).burst(burst));
     let of = |name| {
@@ -318,7 +319,6 @@ fn a_bandwidth_is_a_token_bucket_of_bytes() {
         } = rule.bandwidth.unwrap();
         (*rule.limit.algorithm(), after, direction, is_nginx)
     };
-    use Direction::{Both, Requests, Responses};
     assert_eq!(
         of("downloads"),
         (bucket(100_000, 5_000), 0, Responses, false)

@@ -57,18 +57,15 @@ fn read(address: SocketAddr, path: &str, length: usize, start: &Barrier) -> Came
     loop {
         let read = stream.read(&mut buffer).unwrap();
         assert!(read > 0, "{path} is broken off");
-        let total = match &mut body {
-            Some(total) => {
-                *total += read;
-                *total
-            }
-            None => {
-                seen.extend_from_slice(&buffer[..read]);
-                let end = seen.windows(4).position(|window| window == b"\r\n\r\n");
-                let Some(end) = end else { continue };
-                assert!(seen.starts_with(b"HTTP/1.1 200"), "{path}");
-                *body.insert(seen.len() - end - 4)
-            }
+        let total = if let Some(total) = &mut body {
+            *total += read;
+            *total
+        } else {
+            seen.extend_from_slice(&buffer[..read]);
+            let end = seen.windows(4).position(|window| window == b"\r\n\r\n");
+            let Some(end) = end else { continue };
+            assert!(seen.starts_with(b"HTTP/1.1 200"), "{path}");
+            *body.insert(seen.len() - end - 4)
         };
         came.push((start.elapsed(), total));
         if total == length {
@@ -82,7 +79,7 @@ fn read(address: SocketAddr, path: &str, length: usize, start: &Barrier) -> Came
 fn when(came: &Came, bytes: usize) -> Duration {
     let (first, _) = came.first().unwrap();
     let (at, _) = came.iter().find(|(_, total)| *total >= bytes).unwrap();
-    *at - *first
+    at.saturating_sub(*first)
 }
 
 /// The same files, limited by nginx and by the gateway in front of it.
@@ -106,22 +103,20 @@ fn nginx_and_gateway() -> (Nginx, Serve, Folder) {
         for folder in ["free".to_owned(), format!("case{at}")] {
             std::fs::write(files.path(&format!("{folder}/{at}")), vec![b'x'; *length]).unwrap();
         }
-        write!(
+        writeln!(
             locations,
-            "location /case{at}/ {{ limit_rate {rate}k; limit_rate_after {after}k; }}\n"
+            "location /case{at}/ {{ limit_rate {rate}k; limit_rate_after {after}k; }}"
         )
         .unwrap();
-        write!(
+        writeln!(
             limits,
-            "  case{at}: {{ bandwidth: {rate}KiB/s, after: {after}KiB, algorithm: nginx }}\n"
+            "  case{at}: {{ bandwidth: {rate}KiB/s, after: {after}KiB, algorithm: nginx }}"
         )
         .unwrap();
-        write!(
-            routes,
+        routes += &format!(
             "    - {{ id: case{at}, match: {{ path: /free/{at} }}, upstream: files, \
              limits: [case{at}] }}\n"
-        )
-        .unwrap();
+        );
     }
     std::fs::write(files.path("free/warm"), "warm").unwrap();
     routes += "    - { id: warm, match: { path: /free/warm }, upstream: files }\n";

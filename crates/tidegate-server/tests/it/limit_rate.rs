@@ -113,10 +113,12 @@ fn nginx_and_gateway() -> (Nginx, Serve, Folder) {
             "  case{at}: {{ bandwidth: {rate}KiB/s, after: {after}KiB, algorithm: nginx }}"
         )
         .unwrap();
-        routes += &format!(
+        writeln!(
+            routes,
             "    - {{ id: case{at}, match: {{ path: /free/{at} }}, upstream: files, \
-             limits: [case{at}] }}\n"
-        );
+             limits: [case{at}] }}"
+        )
+        .unwrap();
     }
     std::fs::write(files.path("free/warm"), "warm").unwrap();
     routes += "    - { id: warm, match: { path: /free/warm }, upstream: files }\n";

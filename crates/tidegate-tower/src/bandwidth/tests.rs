@@ -44,7 +44,7 @@ type UserPace = LimiterPace<OfKey<http::HeaderValue, TokioClock>>;
 fn layer(direction: Direction) -> BandwidthLayer<impl Fn(&Parts) -> Option<UserPace> + Clone> {
     let clock = TokioClock::new();
     let bytes = Quota::per_second(100_000).burst(5_000);
-    let limiter = KeyedLimiter::builder(bytes).clock(clock.clone()).build();
+    let limiter = KeyedLimiter::builder(bytes).clock(clock).build();
     let limiter = Arc::new(limiter.unwrap());
     let timer = Arc::new(TokioTimer::new(Arc::new(clock)));
     BandwidthLayer::new(timer, move |request: &Parts| {

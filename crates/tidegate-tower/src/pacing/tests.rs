@@ -1,5 +1,6 @@
 //! Pacing in virtual time, against rational arithmetic.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::sync::{Mutex, PoisonError};
@@ -45,7 +46,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Frames of these lengths, then trailers if it has some.
 struct Frames {
-    lengths: std::vec::IntoIter<usize>,
+    lengths: VecDeque<usize>,
     trailers: bool,
 }
 
@@ -58,7 +59,7 @@ impl Body for Frames {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = self.get_mut();
-        let frame = match this.lengths.next() {
+        let frame = match this.lengths.pop_front() {
             Some(length) => Frame::data(Bytes::from(vec![b'x'; length])),
             None if std::mem::take(&mut this.trailers) => Frame::trailers(HeaderMap::new()),
             None => return Poll::Ready(None),
@@ -96,7 +97,7 @@ impl World {
 
     fn body(&self, lengths: &[usize], after: u64) -> Paced {
         let frames = Frames {
-            lengths: lengths.to_vec().into_iter(),
+            lengths: lengths.iter().copied().collect(),
             trailers: false,
         };
         let pace = LimiterPace::shared(Arc::clone(&self.limiter)).after(after);
@@ -305,7 +306,7 @@ fn nothing_is_asked_of_a_body_that_is_held_back() {
 fn empty_frames_and_trailers_pass_as_they_come() {
     let world = World::new(Quota::per_second(1).burst(1));
     let frames = Frames {
-        lengths: vec![0, 1, 0].into_iter(),
+        lengths: VecDeque::from([0, 1, 0]),
         trailers: true,
     };
     let pace = LimiterPace::shared(Arc::clone(&world.limiter));

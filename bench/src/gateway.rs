@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::gateway_limits;
 use crate::gateway_shared;
 use crate::idle;
 use crate::pairs::spread;
@@ -50,6 +51,7 @@ pub(crate) fn run(filter: &str) -> Result<(), String> {
     let nginx = || start_nginx(&folder, upstream.address, Row::Allowed);
     let tidegate = || start_tidegate(&folder, upstream.address, Row::Allowed);
     idle::row(filter, ROUNDS, [&nginx, &tidegate])?;
+    gateway_limits::row(filter, &folder, upstream.address)?;
     gateway_shared::row(filter, ROUNDS, &folder, upstream.address)
 }
 
@@ -78,13 +80,15 @@ impl Row {
             .collect();
         let (least, middle, most) = spread(&ratios);
         println!(
-            "{:<20} nginx {:.2} ({:.0}/s) | tidegate {:.2} ({:.0}/s)  ratio {middle:.2} \
-             ({least:.2}..{most:.2})",
+            "{:<20} nginx {:.2} ({:.0}/s, p99 {:.0} us) | tidegate {:.2} ({:.0}/s, p99 {:.0} us)  \
+             ratio {middle:.2} ({least:.2}..{most:.2})",
             self.title(),
             median(nginx, |round| round.cpu_per_million),
             median(nginx, |round| round.per_second),
+            median(nginx, |round| round.p99),
             median(tidegate, |round| round.cpu_per_million),
             median(tidegate, |round| round.per_second),
+            median(tidegate, |round| round.p99),
         );
     }
 }
@@ -93,6 +97,7 @@ impl Row {
 struct Round {
     cpu_per_million: f64,
     per_second: f64,
+    p99: f64,
 }
 
 /// A server, killed with its workers when the row is done.
@@ -114,6 +119,7 @@ impl Server {
         Ok(Round {
             cpu_per_million: cpu / requests * 1e6,
             per_second: requests / SECONDS as f64,
+            p99: answers.p99,
         })
     }
 
@@ -280,13 +286,24 @@ pub(crate) fn start_tidegate_with(
     limit: &str,
     further: &str,
 ) -> Result<Server, String> {
+    start_policy(folder, name, |address| {
+        format!(
+            "limits:\n  per-client: {{ {limit}, key: client_ip }}\n\
+             upstreams: {{ up: {{ servers: [\"{upstream}\"] }} }}\n\
+             gateway:\n  listen: [\"{address}\"]\n  max_connections: 20000\n\
+             \x20 routes: [{{ id: all, upstream: up, limits: [per-client] }}]\n{further}"
+        )
+    })
+}
+
+/// With this policy.
+pub(crate) fn start_policy(
+    folder: &Folder,
+    name: &str,
+    policy: impl FnOnce(SocketAddr) -> String,
+) -> Result<Server, String> {
     let address = free_address()?;
-    let policy = format!(
-        "limits:\n  per-client: {{ {limit}, key: client_ip }}\n\
-         upstreams: {{ up: {{ servers: [\"{upstream}\"] }} }}\n\
-         gateway:\n  listen: [\"{address}\"]\n  max_connections: 20000\n\
-         \x20 routes: [{{ id: all, upstream: up, limits: [per-client] }}]\n{further}"
-    );
+    let policy = policy(address);
     let file = folder.0.join(format!("{name}.yaml"));
     fs::write(&file, policy).map_err(|error| format!("{}: {error}", file.display()))?;
     let binary = binary()?;
@@ -314,13 +331,15 @@ pub(crate) struct Answers {
     all: f64,
     /// Neither 2xx nor 3xx.
     refused: f64,
+    /// The time that 99 of 100 answers took at most, in microseconds.
+    p99: f64,
 }
 
 impl Answers {
     /// How many there were, if none was refused.
     pub(crate) fn all_passed(self) -> Result<f64, String> {
         if self.refused > 0.0 {
-            let Self { all, refused } = self;
+            let Self { all, refused, .. } = self;
             return Err(format!(
                 "{refused} of {all} refused: this measures something else"
             ));
@@ -349,6 +368,7 @@ pub(crate) fn wrk(address: SocketAddr, seconds: u64) -> Result<Answers, String> 
             "-t1",
             &format!("-c{CONNECTIONS}"),
             &format!("-d{seconds}s"),
+            "--latency",
             &url,
         ])
         .output()
@@ -367,7 +387,21 @@ pub(crate) fn wrk(address: SocketAddr, seconds: u64) -> Result<Answers, String> 
         .find_map(|line| line.trim().strip_prefix("Non-2xx or 3xx responses: "))
         .map_or(Ok(0.0), |count| count.trim().parse())
         .map_err(|_| format!("wrk said:\n{printed}"))?;
-    Ok(Answers { all, refused })
+    let p99 = printed
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("99%"))
+        .and_then(|time| micros(time.trim()))
+        .ok_or_else(|| format!("wrk said:\n{printed}"))?;
+    Ok(Answers { all, refused, p99 })
+}
+
+/// `1.25ms` as `wrk` prints it, in microseconds.
+fn micros(time: &str) -> Option<f64> {
+    let units = [("us", 1.0), ("ms", 1e3), ("s", 1e6)];
+    let (number, factor) = units
+        .iter()
+        .find_map(|(unit, factor)| Some((time.strip_suffix(unit)?, factor)))?;
+    number.parse::<f64>().ok().map(|number| number * factor)
 }
 
 pub(crate) fn free_address() -> Result<SocketAddr, String> {

@@ -11,6 +11,7 @@ mod drift;
 mod engine;
 mod floor;
 mod gateway;
+mod gateway_limits;
 mod gateway_shared;
 mod idle;
 mod keys;

@@ -12,7 +12,8 @@ use tidegate::{Algorithm, Limit, Quota, SystemClock};
 use tidegate_gateway::{Gateway, TokioTimer};
 use tidegate_node::Node;
 use tidegate_policy::{
-    Balance, KeyPart, LimitRule, OnMissing, Policy, Route, RouteMatch, Upstream, UpstreamKind,
+    Access, Balance, KeyPart, LimitRule, OnMissing, Policy, Route, RouteMatch, Upstream,
+    UpstreamKind,
 };
 
 #[global_allocator]
@@ -42,18 +43,10 @@ fn policy(listen: &str, upstream: &str, rate: &str, burst: &str) -> Result<Polic
     let mut limits = Vec::new();
     if rate != "-" {
         let quota = Quota::per_second(rate.parse()?).burst(burst.parse()?);
+        let limit = Limit::new("per-client", Algorithm::TokenBucket(quota))?;
         limits.push(LimitRule {
-            limit: Limit::new("per-client", Algorithm::TokenBucket(quota))?,
-            rate_index: 0,
-            key: vec![KeyPart::ClientIp],
             on_missing: OnMissing::Deny,
-            shadow: false,
-            max_keys: LimitRule::DEFAULT_MAX_KEYS,
-            overrides: Vec::new(),
-            queue: None,
-            on_change: tidegate::OnChange::KeepUsed,
-            shared: None,
-            bandwidth: None,
+            ..LimitRule::new(limit, vec![KeyPart::ClientIp])
         });
     }
     let route = Route {
@@ -61,6 +54,7 @@ fn policy(listen: &str, upstream: &str, rate: &str, burst: &str) -> Result<Polic
         matcher: RouteMatch::default(),
         upstream: 0,
         limits: (0..limits.len()).collect(),
+        access: Access::default(),
     };
     let gateway = tidegate_policy::Gateway {
         listen: vec![listen.parse()?],

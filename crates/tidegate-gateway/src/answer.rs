@@ -7,11 +7,15 @@ use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Incoming};
+use tidegate::Timestamp;
+use tidegate_http::debug_field::DEBUG;
 use tidegate_http::{PROBLEM_JSON, Problem, headers};
 use tidegate_node::Admission;
+use tidegate_policy::{LimitHeaders, Reset};
 
 use crate::body::ResponseBody;
 use crate::client::Client;
+use crate::fault::Fault;
 use crate::phrases::Phrases;
 use crate::settings::Settings;
 
@@ -36,6 +40,11 @@ fn problem_of(status: StatusCode, body: Bytes) -> Local {
     response
 }
 
+/// What is wrong with a request, as an answer.
+pub(crate) fn fault(fault: &Fault) -> Local {
+    problem(&Problem::of(fault.status).detail(fault.detail))
+}
+
 /// The refusal of a request by its limits.
 pub(crate) fn refusal(
     admission: &Admission<'_>,
@@ -49,12 +58,14 @@ pub(crate) fn refusal(
         let name = told.limit.name();
         let detail = format!("`{name}` counts by `{part}`, and this request has none");
         let problem = Problem::quota_exceeded(Phrases::REFUSED, [name], name, &told.decision);
-        return self::problem(&problem.detail(detail));
+        let mut response = self::problem(&problem.detail(detail));
+        fields.add_debug_to(response.headers_mut());
+        return response;
     }
     let refusal = settings.phrases.refusal(admission.applied(), told);
     let mut response = problem_of(Phrases::REFUSED, refusal.body);
     fields.add_to(response.headers_mut());
-    if let Some(seconds) = refusal.retry_after {
+    if let Some(seconds) = refusal.retry_after.filter(|_| settings.headers.retry_after) {
         response.headers_mut().insert(RETRY_AFTER, seconds);
     }
     response
@@ -64,38 +75,76 @@ pub(crate) fn refusal(
 #[derive(Debug, Default)]
 pub(crate) struct LimitFields {
     rate_limit: Option<(HeaderValue, Option<HeaderValue>)>,
-    /// Boxed because it is large and, by default, not there.
-    x_rate_limit: Option<Box<[(HeaderName, HeaderValue); 3]>>,
+    /// By default there are none.
+    others: Option<Box<Others>>,
+}
+
+/// Fields that not every policy, or not every client, asks for.
+#[derive(Debug, Default)]
+struct Others {
+    older: Vec<(HeaderName, HeaderValue)>,
+    debug: Option<HeaderValue>,
 }
 
 impl LimitFields {
-    pub(crate) fn of(admission: &Admission<'_>, settings: &Settings) -> Self {
+    /// At the time `now`.
+    pub(crate) fn of(admission: &Admission<'_>, settings: &Settings, now: Timestamp) -> Self {
         let Some(told) = admission.told() else {
             return Self::default();
         };
-        let rate_limit = settings.rate_limit_headers.then(|| {
+        let rate_limit = settings.headers.rate_limit.then(|| {
             let rate_limit = headers::rate_limit(told.limit.name(), &told.decision);
             (rate_limit, settings.phrases.policy(admission.applied()))
         });
-        let x_rate_limit = settings
-            .x_rate_limit_headers
-            .then(|| Box::new(headers::x_rate_limit(&told.decision)));
-        Self {
-            rate_limit,
+        let LimitHeaders {
+            rate_limit_draft_6,
             x_rate_limit,
+            x_rate_limit_reset,
+            ..
+        } = settings.headers;
+        let mut fields = Self {
+            rate_limit,
+            others: None,
+        };
+        if rate_limit_draft_6 {
+            let older = &mut fields.others().older;
+            older.extend(headers::rate_limit_draft_6(&told.decision));
+        }
+        if x_rate_limit {
+            fields.others().older.extend(match x_rate_limit_reset {
+                Reset::Seconds => headers::x_rate_limit(&told.decision),
+                Reset::Epoch => headers::x_rate_limit_epoch(&told.decision, now),
+            });
+        }
+        fields
+    }
+
+    fn others(&mut self) -> &mut Others {
+        self.others.get_or_insert_default()
+    }
+
+    /// Tells somebody who has asked, and may, what each limit said.
+    pub(crate) fn debug(&mut self, said: HeaderValue) {
+        self.others().debug = Some(said);
+    }
+
+    fn add_debug_to(&self, answer: &mut HeaderMap) {
+        if let Some(said) = self.others.as_ref().and_then(|others| others.debug.clone()) {
+            answer.insert(DEBUG, said);
         }
     }
 
     /// Adds the fields to an answer. `RateLimit` and `RateLimit-Policy` are lists: an upstream
     /// that limits too keeps its say.
     pub(crate) fn add_to(self, answer: &mut HeaderMap) {
+        self.add_debug_to(answer);
         if let Some((rate_limit, policy)) = self.rate_limit {
             answer.append(headers::RATE_LIMIT, rate_limit);
             if let Some(policy) = policy {
                 answer.append(headers::RATE_LIMIT_POLICY, policy);
             }
         }
-        for (name, value) in self.x_rate_limit.into_iter().flat_map(|fields| *fields) {
+        for (name, value) in self.others.into_iter().flat_map(|others| others.older) {
             answer.insert(name, value);
         }
     }
@@ -125,7 +174,14 @@ pub(crate) fn instead_of(
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    answer.map(|bytes| ResponseBody::full(bytes, Rc::clone(client)))
+    let kind = answer.headers().get(CONTENT_TYPE);
+    let is_problem = kind.is_some_and(|kind| kind == PROBLEM_JSON);
+    answer.map(|mut bytes| {
+        if is_problem {
+            bytes = client.id.in_problem(bytes);
+        }
+        ResponseBody::full(bytes, Rc::clone(client))
+    })
 }
 
 async fn discard(body: Incoming, client: Rc<Client>) {

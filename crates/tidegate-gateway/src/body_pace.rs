@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Response;
 use hyper::body::{Frame, SizeHint};
-use tidegate::{Timer, Timestamp};
+use tidegate::Timestamp;
 use tidegate_node::{Admission, Pacer};
 use tidegate_policy::BodyOf;
 use tidegate_tower::{Pace, Pacing};
@@ -80,33 +80,57 @@ impl Pace for NodePace {
     }
 }
 
-/// Holds one body back.
+/// Holds one body back, during which nobody is late.
 #[derive(Debug)]
-pub(crate) struct BodyPacing(Pacing<NodePace>);
+pub(crate) struct BodyPacing {
+    pacing: Pacing<NodePace>,
+    body: BodyOf,
+    client: Rc<Client>,
+}
 
 impl BodyPacing {
-    pub(crate) fn of(pacer: Pacer, client: &Rc<Client>) -> Self {
-        let client = Rc::clone(client);
-        Self(Pacing::new(NodePace { pacer, client }))
+    pub(crate) fn of(body: BodyOf, pacer: Pacer, client: &Rc<Client>) -> Self {
+        let pace = NodePace {
+            pacer,
+            client: Rc::clone(client),
+        };
+        Self {
+            pacing: Pacing::new(pace),
+            body,
+            client: Rc::clone(client),
+        }
     }
 
     /// Bytes that have come and wait.
     pub(crate) const fn held(&self) -> usize {
-        self.0.held()
+        self.pacing.held()
     }
 
     pub(crate) fn poll_frame<E>(
         &mut self,
-        timer: &dyn Timer,
         context: &mut Context<'_>,
         next: impl FnOnce(&mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, E>>>,
     ) -> Poll<Option<Result<Frame<Bytes>, E>>> {
-        self.0.poll_frame(timer, context, next)
+        let timer = &*self.client.core.timer;
+        let frame = self.pacing.poll_frame(timer, context, next);
+        self.note(frame.is_pending() && self.held() > 0);
+        frame
     }
 
     /// What is still to come, of a body of which so much is still to come from elsewhere.
     pub(crate) fn size_hint(&self, hint: SizeHint) -> SizeHint {
-        self.0.size_hint(hint)
+        self.pacing.size_hint(hint)
+    }
+
+    fn note(&self, held: bool) {
+        let timeouts = self.client.core.timeouts();
+        self.client.watch.hold_back(self.body, held, &timeouts);
+    }
+}
+
+impl Drop for BodyPacing {
+    fn drop(&mut self) {
+        self.note(false);
     }
 }
 

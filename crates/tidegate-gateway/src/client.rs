@@ -1,23 +1,31 @@
 //! One client connection: its task, its deadlines, its end.
 
+mod inbound;
+mod io;
+
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use http::HeaderValue;
-use hyper::rt::{Read, ReadBufCursor, Write};
+use http::header::EXPECT;
+use http::{HeaderValue, Request, Version};
 use hyper::service::service_fn;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
+use self::inbound::Found;
+use self::io::ClientIo;
+use crate::access_log::{Record, Recorder};
 use crate::core::Core;
 use crate::exchange;
-use crate::socket::Socket;
+use crate::fault::Fault;
+use crate::request_id::RequestId;
+use crate::settings::Settings;
 use crate::watch::{Phase, Watch};
 
 /// What the parts of one client connection share.
@@ -28,11 +36,30 @@ pub(crate) struct Client {
     /// The peer's address as `X-Forwarded-For` has it.
     pub(crate) peer_text: HeaderValue,
     pub(crate) watch: Watch,
+    /// What is noted of the request that is under way.
+    pub(crate) log: Recorder,
+    /// The id of the request that is under way.
+    pub(crate) id: RequestId,
     /// Whether a request's body was left unread, so that closing at once could destroy the
     /// answer on its way.
     pub(crate) linger: Cell<bool>,
     /// Whether the client has announced a body, and waits to be asked for it.
     pub(crate) awaits_100: Cell<bool>,
+    /// Whether the socket has taken all that hyper had for it, since it was last set.
+    pub(crate) is_flushed: Cell<bool>,
+    /// Whether the request being answered is of HTTP/1.0, to which the end of a connection may be
+    /// the end of a body.
+    is_http_1_0: Cell<bool>,
+    /// Requests that were answered, or are being answered.
+    requests: Cell<u64>,
+    /// Requests of which hyper has been given the head.
+    requests_begun: Cell<u64>,
+    /// Whether a part of a head has come, and not the whole.
+    is_within_head: Cell<bool>,
+    /// What was wrong with what the client sent.
+    fault: Cell<Option<Found>>,
+    /// Whether somebody waits for the client's bytes, who would see that it has gone.
+    is_reading: Cell<bool>,
 }
 
 /// How a connection ended.
@@ -50,15 +77,87 @@ impl Client {
         let peer = peer.ip().to_canonical();
         let peer_text =
             HeaderValue::try_from(peer.to_string()).expect("an address is printable ASCII");
-        let watch = Watch::new(Instant::now(), core.timeouts().header);
+        let timeouts = core.timeouts();
+        let watch = Watch::new(Instant::now(), timeouts.header, timeouts.max_connection_age);
+        let log = Recorder::new(Rc::clone(&core.lines), peer);
         Self {
             core,
             peer,
             peer_text,
             watch,
+            log,
+            id: RequestId::default(),
             linger: Cell::new(false),
             awaits_100: Cell::new(false),
+            is_flushed: Cell::new(true),
+            is_http_1_0: Cell::new(false),
+            requests: Cell::new(0),
+            requests_begun: Cell::new(0),
+            is_within_head: Cell::new(false),
+            fault: Cell::new(None),
+            is_reading: Cell::new(false),
         }
+    }
+
+    /// A request begins.
+    ///
+    /// # Errors
+    /// What was wrong with its head; `request` stands for it then.
+    pub(crate) fn begin<B>(&self, request: &Request<B>) -> Result<(), Fault> {
+        self.watch.begin(&self.core.timeouts().response_rate);
+        self.linger.set(false);
+        self.awaits_100.set(request.headers().contains_key(EXPECT));
+        self.is_http_1_0.set(request.version() == Version::HTTP_10);
+        self.requests.set(self.requests.get() + 1);
+        match self.fault.get() {
+            Some(Found::InHead { request, fault }) if request == self.requests.get() => {
+                // What follows is left unread.
+                self.linger.set(true);
+                Err(fault)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What was wrong with the body of the last request, if that was found.
+    pub(crate) fn body_fault(&self) -> Option<Fault> {
+        match self.fault.get() {
+            Some(Found::InBody(fault)) => Some(fault),
+            Some(Found::InHead { .. }) | None => None,
+        }
+    }
+
+    /// Whether the answer to this request is the connection's last.
+    pub(crate) fn is_last_answer(&self) -> bool {
+        let is_last = self.watch.is_old()
+            || self.requests.get() >= self.core.timeouts().max_requests_per_connection;
+        if is_last && (self.is_within_head.get() || self.requests_begun.get() > self.requests.get())
+        {
+            // Requests that have come and are not answered.
+            self.linger.set(true);
+        }
+        is_last
+    }
+
+    /// The answer has been handed over: the next request may come, or go on.
+    pub(crate) fn rest(&self) {
+        let timeouts = self.core.timeouts();
+        self.watch.rest(timeouts.idle);
+        if self.is_within_head.get() {
+            self.watch.expect(Phase::Header, timeouts.header);
+        }
+    }
+}
+
+impl Client {
+    /// A request has come: it has an id from now on, and is noted.
+    pub(crate) fn note<B>(&self, request: &Request<B>, settings: &Rc<Settings>) {
+        let trusted = || settings.trusted.contains(self.peer);
+        let name = settings.request_id.as_ref();
+        self.id
+            .begin(name, request.headers(), trusted, &self.core.ids);
+        self.log.begin(request, settings, self.watch.now());
+        self.log.note(|record| record.id = self.id.value());
     }
 }
 
@@ -75,18 +174,30 @@ pub(crate) async fn serve(core: Rc<Core>, stream: TcpStream, peer: SocketAddr) {
     // Answers are written as a whole: nothing is gained by waiting for more.
     let _ = stream.set_nodelay(true);
     let client = Rc::new(Client::new(core, peer));
-    let io = ClientIo {
-        socket: Socket::new(stream),
-        client: Rc::clone(&client),
-    };
+    let (reader, writer) = stream.into_split();
+    let writer = Rc::new(writer);
+    let io = ClientIo::new(reader, Rc::clone(&writer), Rc::clone(&client));
     let service = service_fn(|request| exchange::answer(Rc::clone(&client), request));
     let mut connection = client.core.http.serve_connection(io, service);
-    match drive(&client, &mut connection).await {
+    let stream: &TcpStream = (*writer).as_ref();
+    match drive(&client, &mut connection, stream).await {
         End::Closed if client.linger.get() => {
-            linger(connection.into_parts().io.socket.into_inner()).await;
+            linger(connection.into_parts().io.into_reader()).await;
         }
-        End::TimedOut => client.core.counters.connections_timed_out.add(1),
-        End::Closed | End::Broken => {}
+        End::TimedOut => {
+            client.core.counters.connections_timed_out.add(1);
+            client.log.note(Record::timed_out);
+        }
+        End::Broken if client.is_http_1_0.get() => {
+            // A reset: a plain end would look like that of the answer.
+            let _ = stream.set_zero_linger();
+            drop(connection);
+        }
+        End::Closed | End::Broken => drop(connection),
+    }
+    if let Some(writer) = Rc::into_inner(writer) {
+        // Closing says all that is to be said.
+        OwnedWriteHalf::forget(writer);
     }
 }
 
@@ -105,13 +216,15 @@ where
     }
 }
 
-/// Polls the connection, and looks after its deadlines and whether the gateway stops.
-async fn drive(client: &Client, connection: &mut impl Drive) -> End {
+/// Polls the connection, and looks after its deadlines, whether its client has gone, and whether
+/// the gateway stops.
+async fn drive(client: &Client, connection: &mut impl Drive, stream: &TcpStream) -> End {
     let core = &client.core;
     let watch = &client.watch;
     let mut look_at = watch.look_at(core.timeouts().tick);
     let mut alarm = pin!(tokio::time::sleep_until(look_at.into()));
     let mut stop = pin!(core.stop.notified());
+    let mut hung_up = pin!(hung_up(stream));
     // The kernel is asked once more for what has arrived before an idle connection is closed.
     let mut last_look = pin!(tokio::task::yield_now());
     let mut first = true;
@@ -128,6 +241,7 @@ async fn drive(client: &Client, connection: &mut impl Drive) -> End {
             connection.finish();
         }
         let mut idle_too_long = false;
+        let mut set_alarm = first;
         if first || now >= look_at {
             match watch.overdue() {
                 Some(Phase::Header | Phase::Body) => return Poll::Ready(End::TimedOut),
@@ -137,98 +251,74 @@ async fn drive(client: &Client, connection: &mut impl Drive) -> End {
                 }
                 Some(Phase::Response | Phase::Held) | None => {}
             }
+            set_alarm = true;
+        }
+        first = false;
+        client.is_reading.set(false);
+        match Pin::new(&mut *connection).poll(context) {
+            Poll::Ready(Ok(())) => return Poll::Ready(End::Closed),
+            Poll::Ready(Err(error)) => {
+                tracing::debug!(peer = %client.peer, %error, "a client connection broke off");
+                return Poll::Ready(End::Broken);
+            }
+            // It was not as idle as that: a request's body has not ended, or the last answer
+            // has not been read. Either has had its time.
+            Poll::Pending if idle_too_long => return Poll::Ready(End::TimedOut),
+            Poll::Pending => {}
+        }
+        // While it has enough to read, hyper does not look at the socket.
+        if watch.is_busy() && !client.is_reading.get() && hung_up.as_mut().poll(context).is_ready()
+        {
+            tracing::debug!(peer = %client.peer, "a client has gone away");
+            return Poll::Ready(End::Broken);
+        }
+        if watch.has_to_look_sooner() || set_alarm {
             look_at = watch.look_at(core.timeouts().tick);
             alarm.as_mut().reset(look_at.into());
             if alarm.as_mut().poll(context).is_ready() {
                 context.waker().wake_by_ref();
             }
         }
-        first = false;
-        match Pin::new(&mut *connection).poll(context) {
-            Poll::Ready(Ok(())) => Poll::Ready(End::Closed),
-            Poll::Ready(Err(error)) => {
-                tracing::debug!(peer = %client.peer, %error, "a client connection broke off");
-                Poll::Ready(End::Broken)
-            }
-            // It was not as idle as that: a request's body has not ended, or the last answer
-            // has not been read. Either has had its time.
-            Poll::Pending if idle_too_long => Poll::Ready(End::TimedOut),
-            Poll::Pending => Poll::Pending,
-        }
+        Poll::Pending
     })
     .await
 }
 
+/// Waits until the client sends no more, or has gone, whatever of it has not been read: that is
+/// what the socket's urgent readiness is told too, and it never is ready for what is there to read.
+#[cfg(target_os = "linux")]
+async fn hung_up(stream: &TcpStream) {
+    // An error would be found by whoever reads or writes.
+    while stream
+        .ready(tokio::io::Interest::PRIORITY)
+        .await
+        .is_ok_and(|ready| !ready.is_read_closed())
+    {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Elsewhere it shows when all has been read.
+#[cfg(not(target_os = "linux"))]
+async fn hung_up(_stream: &TcpStream) {
+    std::future::pending().await
+}
+
 /// Reads what the client still sends, for a while, before the connection is closed: closing
 /// with unread bytes would reset it, and the answer might be lost.
-async fn linger(mut stream: TcpStream) {
+async fn linger(mut reader: OwnedReadHalf) {
     const TIME: Duration = Duration::from_secs(2);
     const MAX_BYTES: usize = 16 * 1024 * 1024;
     let drain = async {
-        stream.shutdown().await?;
         let mut buffer = vec![0; 8192];
         let mut left = MAX_BYTES;
         while left > 0 {
-            match stream.read(&mut buffer).await? {
+            match reader.read(&mut buffer).await? {
                 0 => break,
                 read => left = left.saturating_sub(read),
             }
         }
-        io::Result::Ok(())
+        std::io::Result::Ok(())
     };
     let _ = tokio::time::timeout(TIME, drain).await;
-}
-
-/// The client's socket; notes when a request begins.
-struct ClientIo {
-    socket: Socket,
-    client: Rc<Client>,
-}
-
-impl Read for ClientIo {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let read = Pin::new(&mut this.socket).poll_read(context, buffer);
-        let client = &this.client;
-        if read.is_ready() && client.watch.phase() == Phase::Idle {
-            client
-                .watch
-                .expect(Phase::Header, client.core.timeouts().header);
-        }
-        read
-    }
-}
-
-impl Write for ClientIo {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().socket).poll_write(context, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_flush(context)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.socket.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffers: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().socket).poll_write_vectored(context, buffers)
-    }
 }

@@ -19,9 +19,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
+use crate::access_log::{Lines, Outlet};
 use crate::client;
 use crate::counters::CoreCounters;
+use crate::framer::Bounds;
+use crate::request_id::Ids;
 use crate::settings::{Settings, Timeouts};
+use crate::socket::{self, Scratch};
 use crate::upstream::Server;
 
 /// What all connections of a core use.
@@ -30,6 +34,12 @@ pub(crate) struct Core {
     pub(crate) timer: Arc<dyn Timer>,
     pub(crate) counters: Arc<CoreCounters>,
     pub(crate) http: http1::Builder,
+    /// Lines of the access log.
+    pub(crate) lines: Rc<Lines>,
+    pub(crate) ids: Ids,
+    /// Of what clients send.
+    pub(crate) bounds: Bounds,
+    pub(crate) scratch: Scratch,
     /// Wakes all connections when the gateway stops.
     pub(crate) stop: Notify,
     stopping: Cell<bool>,
@@ -55,19 +65,30 @@ impl Core {
         timer: Arc<dyn Timer>,
         counters: Arc<CoreCounters>,
         places: Arc<Semaphore>,
+        log: Outlet,
     ) -> Rc<Self> {
         let servers = RefCell::default();
+        let scratch = socket::scratch();
         let settings = {
             let snapshot = node.snapshot();
             Settings::new(snapshot.revision(), snapshot.policy(), |address| {
-                server(&servers, address, &counters)
+                server(&servers, address, &counters, &scratch)
             })
         };
+        let lines = Rc::new(Lines::new(log, Arc::clone(&counters)));
         Rc::new(Self {
             node,
             timer,
             counters,
             http: http(gateway),
+            lines,
+            ids: Ids::default(),
+            bounds: Bounds {
+                head_bytes: gateway.max_header_bytes,
+                trailer_bytes: gateway.max_trailer_bytes,
+                fields: gateway.max_headers,
+            },
+            scratch,
             stop: Notify::new(),
             stopping: Cell::new(false),
             timeouts: Cell::new(settings.timeouts),
@@ -88,6 +109,11 @@ impl Core {
         self.timeouts.get()
     }
 
+    /// What goes with the newest policy that a request has met.
+    pub(crate) fn settings(&self) -> Rc<Settings> {
+        Rc::clone(&self.settings.borrow())
+    }
+
     /// What goes with `snapshot`.
     pub(crate) fn settings_of(&self, snapshot: &Snapshot) -> Rc<Settings> {
         let current = self.settings.borrow();
@@ -101,7 +127,7 @@ impl Core {
     #[cold]
     fn renew(&self, snapshot: &Snapshot) -> Rc<Settings> {
         let settings = Settings::new(snapshot.revision(), snapshot.policy(), |address| {
-            server(&self.servers, address, &self.counters)
+            server(&self.servers, address, &self.counters, &self.scratch)
         });
         let settings = Rc::new(settings);
         self.timeouts.set(settings.timeouts);
@@ -126,6 +152,7 @@ impl Core {
             accepting.spawn_local(Rc::clone(&self).accept(listener));
         }
         let sweeping = tokio::task::spawn_local(Rc::clone(&self).sweep());
+        let logging = tokio::task::spawn_local(Rc::clone(&self.lines).keep_moving());
         tokio::select! {
             () = stop => {}
             Some(_) = accepting.join_next() => {
@@ -148,6 +175,7 @@ impl Core {
             );
         }
         sweeping.abort();
+        logging.abort();
         Ok(())
     }
 
@@ -254,12 +282,17 @@ fn server(
     servers: &RefCell<HashMap<Box<str>, Rc<Server>>>,
     address: &str,
     counters: &Arc<CoreCounters>,
+    scratch: &Scratch,
 ) -> Rc<Server> {
     let mut servers = servers.borrow_mut();
     if let Some(server) = servers.get(address) {
         return Rc::clone(server);
     }
-    let server = Rc::new(Server::new(address, Arc::clone(counters)));
+    let server = Rc::new(Server::new(
+        address,
+        Arc::clone(counters),
+        Rc::clone(scratch),
+    ));
     servers.insert(Box::from(address), Rc::clone(&server));
     server
 }

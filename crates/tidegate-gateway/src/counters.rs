@@ -24,6 +24,8 @@ pub struct CountersSnapshot {
     pub responses: [u64; 5],
     /// Requests refused by a limit; they are among `responses` too.
     pub refused: u64,
+    /// Requests that may not come in; they are among `responses` too.
+    pub denied: u64,
     /// Requests sent to an upstream server.
     pub upstream_requests: u64,
     /// Connections opened to upstream servers.
@@ -34,11 +36,15 @@ pub struct CountersSnapshot {
     pub upstream_timeouts: u64,
     /// Exchanges that an upstream server broke off, before or within its response.
     pub upstream_broken: u64,
-    /// Requests that had not been sent when a pooled connection turned out to be closed, and
-    /// went over another one.
+    /// Requests that went over another connection because a pooled one turned out to be closed:
+    /// they had not been sent, or may be done twice.
     pub upstream_retries: u64,
     /// Panics that were caught; each has cost its client connection.
     pub panics: u64,
+    /// Lines of the access log that were handed over to be written.
+    pub access_log_lines: u64,
+    /// Lines of the access log that were dropped: more were waiting than may, or writing failed.
+    pub access_log_dropped: u64,
     /// Client connections that are open.
     pub connections_open: u64,
     /// Upstream connections that wait in a pool.
@@ -72,6 +78,7 @@ core_counters!(
     connections_timed_out,
     accept_errors,
     refused,
+    denied,
     upstream_requests,
     upstream_connections,
     upstream_connect_errors,
@@ -79,6 +86,8 @@ core_counters!(
     upstream_broken,
     upstream_retries,
     panics,
+    access_log_lines,
+    access_log_dropped,
     connections_open,
     upstream_idle,
 );
@@ -113,6 +122,7 @@ impl Counter {
 }
 
 impl Counters {
+    /// Of so many threads that count.
     pub(crate) fn new(cores: usize) -> Self {
         Self {
             cores: (0..cores).map(|_| Arc::default()).collect(),

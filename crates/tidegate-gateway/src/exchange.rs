@@ -5,19 +5,25 @@ use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 
-use http::header::EXPECT;
-use http::{Request, Response, StatusCode};
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tidegate::Timestamp;
 use tidegate_http::Problem;
+use tidegate_http::debug_field::DEBUG;
 use tidegate_node::{Call, Hold, Pending, Turn};
+use tidegate_policy::Denial;
 
+use crate::access_log::Record;
 use crate::answer::{self, LimitFields};
 use crate::body::{RequestBody, ResponseBody};
 use crate::body_pace::Pacers;
 use crate::client::Client;
+use crate::debug;
 use crate::echo;
+use crate::fault::Fault;
 use crate::forward::{self, Origin};
+use crate::refusal::{Outcome, Refusal, Refusals};
 use crate::settings::Settings;
 use crate::upstream::{Failure, Lease, Servers, Upstream};
 use crate::vet::{vet, vet_response};
@@ -42,12 +48,14 @@ pub(crate) async fn answer(
     mut request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Infallible> {
     let client = &client;
-    client.watch.hold();
-    client.linger.set(false);
-    client
-        .awaits_100
-        .set(request.headers().contains_key(EXPECT));
-    let response = match admit(client, &request).await {
+    let admitted = match client.begin(&request) {
+        Ok(()) => admit(client, &request).await,
+        Err(fault) => {
+            client.log.unreadable(&client.core.settings(), fault.status);
+            Err(answer::fault(&fault))
+        }
+    };
+    let mut response = match admitted {
         Err(refusal) => answer::instead_of(Some(request.into_body()), client, refusal),
         Ok(mut passage) => {
             if let Some(at) = passage.wait_until {
@@ -59,17 +67,20 @@ pub(crate) async fn answer(
                 trusted: passage.trusted,
             };
             forward::rewrite_request(&mut request, &origin);
+            client.id.add_to(request.headers_mut());
+            if passage.settings.debug_header.is_some() {
+                // There may be a token in it.
+                request.headers_mut().remove(DEBUG);
+            }
             let mut response = match &*passage.upstream {
                 Upstream::Echo => {
                     let echo = echo::answer(&request);
                     answer::instead_of(Some(request.into_body()), client, echo)
                 }
                 Upstream::Servers(servers) => {
-                    let timeout = passage.settings.timeouts.response;
                     let pacers = passage.pacers.as_mut();
                     let pacer = pacers.and_then(|pacers| pacers.request.take());
-                    let with_body =
-                        |body| RequestBody::new(body, Rc::clone(client), timeout, pacer);
+                    let with_body = |body| RequestBody::new(body, Rc::clone(client), pacer);
                     let mut request = Some(request.map(with_body));
                     exchange(client, &passage.settings, servers, &mut request).await
                 }
@@ -82,7 +93,14 @@ pub(crate) async fn answer(
             response
         }
     };
+    if client.is_last_answer() {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
     client.core.counters.response(response.status());
+    client.id.add_to(response.headers_mut());
+    client.log.note(|record| record.answers(response.status()));
+    response.body_mut().ends_request();
     Ok(response)
 }
 
@@ -93,16 +111,49 @@ async fn admit(client: &Client, request: &Request<Incoming>) -> Result<Passage, 
     loop {
         match decide(client, request, came, turn) {
             Decided::Goes(passage) => return Ok(passage),
-            Decided::Refused(refusal) => return Err(refusal),
+            Decided::Answered(answer) => return Err(answer),
+            Decided::Refused(refused) => return refuse(client, *refused).await,
             Decided::Waits(pending) => turn = pending.wait(&*client.core.timer).await,
         }
     }
 }
 
+/// Keeps a refused request waiting, where its limit wants that, and says what becomes of it then.
+async fn refuse(client: &Client, refused: RefusedRequest) -> Result<Passage, answer::Local> {
+    let RefusedRequest { refusal, settings } = refused;
+    if let Some(wait) = refusal.wait {
+        client.core.timer.sleep_until(wait.until).await;
+    }
+    match refusal.outcome {
+        Outcome::Answered(answer) => Err(answer),
+        Outcome::Degraded(upstream, fields) => Ok(Passage {
+            upstream: Rc::clone(&settings.upstreams[upstream]),
+            trusted: settings.trusted.contains(client.peer),
+            settings,
+            fields,
+            hold: Hold::default(),
+            wait_until: None,
+            pacers: None,
+        }),
+    }
+}
+
+/// A request that its limits refuse.
+struct RefusedRequest {
+    refusal: Refusal,
+    settings: Rc<Settings>,
+}
+
 /// What became of a request this time.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one, and would be an allocation"
+)]
 enum Decided {
     Goes(Passage),
-    Refused(answer::Local),
+    /// Without being looked at by limits.
+    Answered(answer::Local),
+    Refused(Box<RefusedRequest>),
     Waits(Pending),
 }
 
@@ -111,18 +162,31 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     let core = &client.core;
     let snapshot = core.node.snapshot();
     let settings = core.settings_of(&snapshot);
-    if let Err(fault) = vet(request, settings.max_headers) {
-        let problem = Problem::of(fault.status);
-        return Decided::Refused(answer::problem(&problem.detail(fault.detail)));
+    if let Turn::First = turn {
+        client.note(request, &settings);
+    }
+    if let Err(fault) = vet(request.headers()) {
+        return Decided::Answered(answer::fault(&fault));
     }
     let client_ip = settings.trusted.client(client.peer, request.headers());
     let view = RequestView::of(request, Some(client_ip));
-    let Some(route) = snapshot.policy().route(&view) else {
+    let policy = snapshot.policy();
+    let access = policy.gateway.as_ref().map(|gateway| &gateway.access);
+    let denial = access.and_then(|access| access.denial(&view, ""));
+    let route = policy.route(&view);
+    let id = route.map(|route| route.id.as_str());
+    client.log.note(|record| record.takes(client_ip, id));
+    if let Some(denial) = denial {
+        return deny(client, denial);
+    }
+    let Some(route) = route else {
         let problem = Problem::of(StatusCode::NOT_FOUND);
-        return Decided::Refused(answer::problem(
-            &problem.detail("no route matches this request"),
-        ));
+        let problem = problem.detail("no route matches this request");
+        return Decided::Answered(answer::problem(&problem));
     };
+    if let Some(denial) = route.access.denial(&view, &route.id) {
+        return deny(client, denial);
+    }
     let now = match turn {
         Turn::First => came,
         Turn::With(_) | Turn::Last | Turn::Shared(_) => core.node.clock().now(),
@@ -138,12 +202,22 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     };
     let admission = match snapshot.decide_or_wait(&call, came, turn) {
         Ok(admission) => admission,
-        Err(pending) => return Decided::Waits(pending),
+        Err(pending) => {
+            client.log.note(Record::waits);
+            return Decided::Waits(pending);
+        }
     };
-    let fields = LimitFields::of(&admission, &settings);
+    client.log.note(|record| record.decided(&admission));
+    let mut fields = LimitFields::of(&admission, &settings, now);
+    if let Some(who) = &settings.debug_header
+        && debug::may_ask(who, request.headers(), client_ip)
+    {
+        fields.debug(debug::answer(&route.id, &admission));
+    }
     if !admission.is_allowed() {
         core.counters.refused.add(1);
-        return Decided::Refused(answer::refusal(&admission, fields, &settings));
+        let refusal = Refusals::of(request, &admission, fields, &settings, core.node.clock());
+        return Decided::Refused(Box::new(RefusedRequest { refusal, settings }));
     }
     let delay = admission.delay();
     Decided::Goes(Passage {
@@ -157,11 +231,23 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     })
 }
 
+/// Answers a request that may not come in.
+fn deny(client: &Client, denial: Denial<'_>) -> Decided {
+    client.core.counters.denied.add(1);
+    let detail = match denial {
+        Denial::Denied(part) => format!("its `{part}` may not come in"),
+        Denial::NotAllowed => "only some may come in, and this is none of them".to_owned(),
+    };
+    let problem = Problem::of(StatusCode::FORBIDDEN).detail(detail);
+    Decided::Answered(answer::problem(&problem))
+}
+
 /// Sends `request`, which is there, to one of `servers`, and brings its answer, or says why
 /// there is none.
 ///
 /// A request goes over another connection only where hyper says that nothing of it was sent:
-/// a pooled connection turned out to be closed. Anything else might happen twice.
+/// a pooled connection turned out to be closed. Anything else might happen twice; what may, is sent
+/// again by the connection itself.
 async fn exchange(
     client: &Rc<Client>,
     settings: &Settings,
@@ -174,6 +260,7 @@ async fn exchange(
     let mut stillborn = 0;
     let failure = loop {
         client.watch.hold();
+        client.log.note(|record| record.asks(servers.name()));
         let connected = servers.connect(settings.timeouts.connect).await;
         let untouched = request
             .take()
@@ -185,11 +272,13 @@ async fn exchange(
                 return answer::instead_of(body, client, no_server(servers, &error));
             }
         };
-        client.watch.expect_response(settings.timeouts.response);
-        let started = pin!(lease.connection().start(untouched));
+        client.log.note(|record| record.asks_server(lease.server()));
+        client.watch.expect_response(&settings.timeouts);
+        let started = pin!(lease.start(untouched, settings.timeouts.connect));
         match lease.connection().response(started, &client.watch).await {
             Ok(response) => {
                 counters.upstream_requests.add(1);
+                client.log.note(Record::server_answers);
                 match vet_response(&response) {
                     Ok(()) => return relay(client, response, lease),
                     Err(fault) => {
@@ -244,10 +333,11 @@ fn failed(client: &Client, servers: &Servers, failure: &Failure) -> answer::Loca
             );
             answer::problem(&Problem::of(StatusCode::GATEWAY_TIMEOUT).detail(detail))
         }
-        // The body that was sent on ended too soon: the client has gone.
-        Failure::Broken(error) if error.is_user() => answer::problem(
-            &Problem::of(StatusCode::BAD_REQUEST).detail("the request's body did not end"),
-        ),
+        // The body that was sent on ended too soon.
+        Failure::Broken(error) if error.is_user() => {
+            const NO_END: Fault = Fault::bad("the request's body did not end");
+            answer::fault(&client.body_fault().unwrap_or(NO_END))
+        }
         Failure::Broken(_) | Failure::Unsent(_) => {
             counters.upstream_broken.add(1);
             bad_gateway(

@@ -14,6 +14,7 @@ use tidegate_node::{Node, Timer};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Semaphore, oneshot, watch};
 
+use crate::access_log::{Outlet, Reopen, Writer};
 use crate::core::Core;
 use crate::counters::Counters;
 use crate::listener::listen;
@@ -31,6 +32,7 @@ pub struct Bound {
     /// The sockets of each core.
     listeners: Vec<Vec<TcpListener>>,
     counters: Counters,
+    log: Writer,
 }
 
 impl Gateway {
@@ -76,7 +78,10 @@ impl Gateway {
                 core.push(listener);
             }
         }
-        let counters = Counters::new(cores);
+        // One more, for the thread that writes the access log.
+        let counters = Counters::new(cores + 1);
+        let target = config.access_log.as_ref().map(|log| &log.target);
+        let log = Writer::open(target, counters.core(cores))?;
         Ok(Bound {
             config: config.clone(),
             node,
@@ -84,6 +89,7 @@ impl Gateway {
             addresses,
             listeners,
             counters,
+            log,
         })
     }
 }
@@ -97,6 +103,11 @@ impl Bound {
     /// What it counts, to be read while it runs.
     pub fn counters(&self) -> Counters {
         self.counters.clone()
+    }
+
+    /// Has the access log's file opened anew, at any time.
+    pub fn reopen(&self) -> Reopen {
+        self.log.reopen()
     }
 
     /// Serves until `shutdown` ends. Then it stops accepting, closes idle connections, lets
@@ -120,18 +131,23 @@ impl Bound {
                 timer: Arc::clone(&self.timer),
                 counters: self.counters.clone(),
                 places: Arc::clone(&places),
+                log: self.log.outlet(),
                 index,
             };
             cores.push(seed.start(listeners, stopped.clone())?);
         }
         drop(stopped);
+        let written = self.log.start()?;
         let mut ended = std::pin::pin!(all(cores));
         tokio::select! {
             result = &mut ended => return result,
             () = shutdown => {}
         }
         stop.send_replace(true);
-        ended.await
+        let result = ended.await;
+        // What was logged last is in the file when the gateway has stopped.
+        let _ = tokio::task::spawn_blocking(|| written.wait()).await;
+        result
     }
 }
 
@@ -175,6 +191,7 @@ struct Seed {
     timer: Arc<dyn Timer>,
     counters: Counters,
     places: Arc<Semaphore>,
+    log: Outlet,
     index: usize,
 }
 
@@ -204,7 +221,14 @@ impl Seed {
             .enable_all()
             .build_local(LocalOptions::default())?;
         let counters = self.counters.core(self.index);
-        let core = Core::new(&self.config, self.node, self.timer, counters, self.places);
+        let core = Core::new(
+            &self.config,
+            self.node,
+            self.timer,
+            counters,
+            self.places,
+            self.log,
+        );
         let stop = async move {
             // An error says that the sender has gone: that is a stop as well.
             let _ = stopped.wait_for(|&stop| stop).await;

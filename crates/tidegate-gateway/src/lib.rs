@@ -34,8 +34,11 @@
 //!
 //! A request is decided before its body is read. It holds its places under concurrency limits
 //! until its response has been handed over to the client's socket, or the client has gone.
-//! A refusal is 429 with a problem body, and leaves the connection open; a delay that a limit
-//! imposes is waited out first, and given back if the client goes away meanwhile.
+//! A refusal is 429 with a problem body, or what the limit's `on_limit` says, and leaves the
+//! connection open; a delay that a limit imposes is waited out first, and given back if the client
+//! goes away meanwhile.
+//!
+//! [`PolicyLimits`] has the limits of a policy around a service of your own, as a tower layer.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -55,18 +58,26 @@
 //! # }
 //! ```
 
+mod access_log;
 mod answer;
 mod body;
 mod body_pace;
 mod client;
 mod core;
 mod counters;
+mod debug;
 mod echo;
 mod exchange;
+mod fault;
 mod forward;
+mod framer;
 mod gateway;
 mod listener;
+mod patience;
 mod phrases;
+mod policy_limits;
+mod refusal;
+mod request_id;
 mod settings;
 mod socket;
 mod upstream;
@@ -74,7 +85,9 @@ mod vet;
 mod view;
 mod watch;
 
+pub use access_log::Reopen;
 pub use counters::{Counters, CountersSnapshot};
 pub use gateway::{Bound, Gateway};
+pub use policy_limits::PolicyLimits;
 pub use tidegate::TokioTimer;
 pub use view::RequestView;

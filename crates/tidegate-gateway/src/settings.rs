@@ -3,10 +3,14 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use http::HeaderName;
 use tidegate_http::TrustedProxies;
-use tidegate_policy::{Gateway, Policy};
+use tidegate_policy::{DebugHeader, Gateway, LimitHeaders, Policy};
 
+use crate::access_log;
+use crate::patience::MinRate;
 use crate::phrases::Phrases;
+use crate::refusal::Refusals;
 use crate::upstream::{Server, Upstream};
 
 /// What requests and connections look up; rebuilt when the policy has been reloaded.
@@ -18,20 +22,30 @@ pub(crate) struct Settings {
     pub(crate) revision: u64,
     pub(crate) trusted: TrustedProxies,
     pub(crate) upstreams: Box<[Rc<Upstream>]>,
-    pub(crate) rate_limit_headers: bool,
+    pub(crate) headers: LimitHeaders,
     pub(crate) phrases: Phrases,
-    pub(crate) x_rate_limit_headers: bool,
+    pub(crate) refusals: Refusals,
+    pub(crate) access_log: Option<access_log::Rules>,
+    /// Who may ask what each limit said.
+    pub(crate) debug_header: Option<DebugHeader>,
+    /// The header that ids of requests are in.
+    pub(crate) request_id: Option<HeaderName>,
     pub(crate) timeouts: Timeouts,
-    pub(crate) max_headers: usize,
 }
 
-/// How long a connection may wait for what.
+/// How long a connection may wait for what, and how long it may last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     pub(crate) header: Duration,
     pub(crate) idle: Duration,
     pub(crate) connect: Duration,
     pub(crate) response: Duration,
+    /// Of a request's body.
+    pub(crate) body_rate: MinRate,
+    /// Of what the client is sent.
+    pub(crate) response_rate: MinRate,
+    pub(crate) max_connection_age: Duration,
+    pub(crate) max_requests_per_connection: u64,
     /// No longer than the shortest of the above, but for a lower bound that keeps connections
     /// from looking at the clock all the time.
     pub(crate) tick: Duration,
@@ -52,11 +66,14 @@ impl Settings {
             upstreams: upstreams
                 .map(|one| Rc::new(Upstream::new(one, &mut server)))
                 .collect(),
-            rate_limit_headers: gateway.rate_limit_headers,
+            headers: gateway.headers,
             phrases: Phrases::default(),
-            x_rate_limit_headers: gateway.x_rate_limit_headers,
+            refusals: Refusals::new(policy),
+            access_log: gateway.access_log.as_ref().map(access_log::Rules::new),
+            debug_header: gateway.debug_header.clone(),
+            request_id: (gateway.request_id.as_ref())
+                .and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok()),
             timeouts: Timeouts::of(gateway),
-            max_headers: gateway.max_headers,
         }
     }
 }
@@ -70,11 +87,20 @@ impl Timeouts {
         let idle = gateway.idle_timeout;
         let response = gateway.response_timeout;
         let tick = header.min(idle).min(response).max(Self::MIN_TICK);
+        let min_rate = |bytes_per_second| MinRate {
+            bytes_per_second,
+            grace: gateway.min_rate_grace,
+            most: response,
+        };
         Self {
             header,
             idle,
             connect: gateway.connect_timeout,
             response,
+            body_rate: min_rate(gateway.min_body_rate),
+            response_rate: min_rate(gateway.min_response_rate),
+            max_connection_age: gateway.max_connection_age,
+            max_requests_per_connection: gateway.max_requests_per_connection,
             tick,
         }
     }

@@ -4,6 +4,7 @@
 
 mod connection;
 mod pool;
+mod resend;
 
 use std::cell::Cell;
 use std::io;

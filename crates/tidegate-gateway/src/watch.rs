@@ -8,6 +8,11 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use tidegate_policy::BodyOf;
+
+use crate::patience::{MinRate, Patience};
+use crate::settings::Timeouts;
+
 /// Deadlines of one client connection.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -16,11 +21,22 @@ pub(crate) struct Watch {
     /// The time at which the connection's task was polled: one clock reading for all that
     /// happens in one poll.
     now: Cell<Instant>,
+    /// When the connection has lived long enough.
+    end_of_life: Option<Instant>,
     response_expired: Cell<bool>,
     upload_stalled: Cell<bool>,
-    /// Whether a piece of the request is held back by its limits: whoever waits for it is not
-    /// late.
+    /// With the client's sending of a request's body.
+    upload: Patience,
+    /// With the client's reading of what it is sent.
+    download: Patience,
+    /// Whether a piece of the request, or of the response, is held back by its limits: nobody is
+    /// late meanwhile.
     upload_held: Cell<bool>,
+    download_held: Cell<bool>,
+    /// When the connection's task looks next.
+    looks_at: Cell<Instant>,
+    /// Whether it should look earlier.
+    sooner: Cell<bool>,
 }
 
 /// What a connection waits for.
@@ -39,15 +55,21 @@ pub(crate) enum Phase {
 }
 
 impl Watch {
-    /// A new connection is given `header_timeout` for its first request.
-    pub(crate) fn new(now: Instant, header_timeout: Duration) -> Self {
+    /// A new connection is given `header_timeout` for its first request, and lives for `max_age`.
+    pub(crate) fn new(now: Instant, header_timeout: Duration, max_age: Duration) -> Self {
         Self {
             phase: Cell::new(Phase::Header),
             deadline: Cell::new(now.checked_add(header_timeout)),
             now: Cell::new(now),
+            end_of_life: now.checked_add(max_age),
             response_expired: Cell::new(false),
             upload_stalled: Cell::new(false),
+            upload: Patience::default(),
+            download: Patience::default(),
             upload_held: Cell::new(false),
+            download_held: Cell::new(false),
+            looks_at: Cell::new(now),
+            sooner: Cell::new(false),
         }
     }
 
@@ -63,11 +85,33 @@ impl Watch {
         self.now.set(now);
     }
 
+    /// Whether the connection has lived long enough.
+    pub(crate) fn is_old(&self) -> bool {
+        self.end_of_life.is_some_and(|end| end <= self.now.get())
+    }
+
+    /// Whether a request is being answered.
+    pub(crate) fn is_busy(&self) -> bool {
+        !matches!(self.phase.get(), Phase::Idle | Phase::Header)
+    }
+
     /// From now on `phase`, for at most `timeout`.
     pub(crate) fn expect(&self, phase: Phase, timeout: Duration) {
         self.phase.set(phase);
         // Too far away to be a time: no deadline.
         self.deadline.set(self.now.get().checked_add(timeout));
+    }
+
+    /// From now on the next request, which may be `timeout` away.
+    pub(crate) fn rest(&self, timeout: Duration) {
+        self.upload.end();
+        self.expect(Phase::Idle, timeout);
+    }
+
+    /// A request begins; until something else is said it has its own bound.
+    pub(crate) fn begin(&self, rate: &MinRate) {
+        self.download.begin(rate);
+        self.hold();
     }
 
     /// From now on something that has its own bound.
@@ -76,35 +120,97 @@ impl Watch {
         self.deadline.set(None);
     }
 
-    /// From now on a response, which may take `timeout` from the last piece of the request.
-    pub(crate) fn expect_response(&self, timeout: Duration) {
+    /// From now on a response, which has its time from the last piece of the request.
+    pub(crate) fn expect_response(&self, timeouts: &Timeouts) {
         self.response_expired.set(false);
         self.upload_stalled.set(false);
-        self.expect(Phase::Response, timeout);
+        self.upload.begin(&timeouts.body_rate);
+        self.expect(Phase::Response, timeouts.response);
     }
 
-    /// The client has sent a piece of the request (`true`), or keeps the upstream waiting for
-    /// one (`false`).
-    pub(crate) fn upload_moved(&self, moved: bool, timeout: Duration) {
-        self.upload_stalled.set(!moved);
-        if moved && self.phase.get() == Phase::Response {
-            self.expect(Phase::Response, timeout);
+    /// The client has sent so many bytes of a request's body.
+    pub(crate) fn upload_moved(&self, bytes: usize, timeouts: &Timeouts) {
+        self.upload
+            .moved(self.now.get(), bytes, &timeouts.body_rate);
+        self.upload_goes_on(timeouts);
+    }
+
+    /// The client keeps the upstream waiting for the next piece of a request's body.
+    pub(crate) fn upload_stalls(&self, timeouts: &Timeouts) {
+        self.upload_stalled.set(true);
+        if !self.is_held_back() {
+            self.look_before(self.upload.wait(self.now.get(), &timeouts.body_rate));
         }
     }
 
-    /// A piece of the request is held back by its limits (`true`), or not any more: then the
-    /// upstream has `timeout` for what it may be waiting for.
-    pub(crate) fn hold_upload(&self, held: bool, timeout: Duration) {
-        let was_held = self.upload_held.replace(held);
-        let phase = self.phase.get();
-        if was_held && !held && matches!(phase, Phase::Response | Phase::Body) {
-            self.expect(phase, timeout);
+    /// There is no more to come of a request's body.
+    pub(crate) fn upload_ended(&self, timeouts: &Timeouts) {
+        self.upload.end();
+        self.upload_goes_on(timeouts);
+    }
+
+    fn upload_goes_on(&self, timeouts: &Timeouts) {
+        self.upload_stalled.set(false);
+        if self.phase.get() == Phase::Response {
+            self.expect(Phase::Response, timeouts.response);
         }
+    }
+
+    /// The client has taken so many bytes.
+    pub(crate) fn download_moved(&self, bytes: usize, rate: &MinRate) {
+        self.download.moved(self.now.get(), bytes, rate);
+    }
+
+    /// The client has taken all that there was for it.
+    pub(crate) fn download_ended(&self) {
+        self.download.end();
+    }
+
+    /// The client does not take what is there for it.
+    pub(crate) fn download_stalls(&self, rate: &MinRate) {
+        if !self.is_held_back() {
+            self.look_before(self.download.wait(self.now.get(), rate));
+        }
+    }
+
+    /// A piece of this body is held back by its limits (`true`), or not any more (`false`): then
+    /// what was waited for has its time, and the client goes on with what it has left.
+    pub(crate) fn hold_back(&self, body: BodyOf, held: bool, timeouts: &Timeouts) {
+        let is_held = match body {
+            BodyOf::Request => &self.upload_held,
+            BodyOf::Response => &self.download_held,
+        };
+        let was_held = is_held.replace(held);
+        if held {
+            self.upload.pause(self.now.get());
+            self.download.pause(self.now.get());
+        } else if was_held && self.waits_for_response() {
+            self.expect(self.phase.get(), timeouts.response);
+        }
+    }
+
+    fn is_held_back(&self) -> bool {
+        self.upload_held.get() || self.download_held.get()
+    }
+
+    fn waits_for_response(&self) -> bool {
+        matches!(self.phase.get(), Phase::Response | Phase::Body)
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let waits = matches!(self.phase.get(), Phase::Response | Phase::Body);
-        (self.deadline.get()).filter(|_| !(waits && self.upload_held.get()))
+        let deadline = self.deadline.get();
+        deadline.filter(|_| !(self.is_held_back() && self.waits_for_response()))
+    }
+
+    fn look_before(&self, deadline: Option<Instant>) {
+        if deadline.is_some_and(|deadline| deadline < self.looks_at.get()) {
+            self.sooner.set(true);
+        }
+    }
+
+    /// Whether a deadline has come up before the time at which the task looks next.
+    pub(crate) fn has_to_look_sooner(&self) -> bool {
+        self.sooner.replace(false)
     }
 
     /// The upstream has not answered in time, though the client had sent all that it was asked
@@ -121,22 +227,40 @@ impl Watch {
 
     /// What has taken too long, if something has.
     pub(crate) fn overdue(&self) -> Option<Phase> {
-        self.deadline()
-            .filter(|&deadline| deadline <= self.now.get())?;
+        let has_passed =
+            |deadline: Option<Instant>| deadline.is_some_and(|at| at <= self.now.get());
         let phase = self.phase.get();
+        if has_passed(self.download.deadline()) {
+            return Some(Phase::Body);
+        }
+        let upload = has_passed(self.upload.deadline());
+        if upload && phase == Phase::Body {
+            return Some(Phase::Body);
+        }
+        if !upload && !has_passed(self.deadline()) {
+            return None;
+        }
         if phase == Phase::Response {
             // Told to whoever awaits the response; the connection lives on.
             self.response_expired.set(true);
+            self.upload.end();
             self.deadline.set(None);
         }
         Some(phase)
     }
 
-    /// When to look next: at the deadline, but at least every `tick`, which must be no longer
-    /// than the shortest timeout, so that no deadline noted meanwhile is missed.
+    /// When to look next: at the first deadline, but at least every `tick`, which must be no
+    /// longer than the shortest timeout, so that no deadline noted meanwhile is missed.
     pub(crate) fn look_at(&self, tick: Duration) -> Instant {
+        let deadlines = [
+            self.deadline(),
+            self.upload.deadline(),
+            self.download.deadline(),
+        ];
         let tick = self.now.get() + tick;
-        self.deadline().map_or(tick, |deadline| deadline.min(tick))
+        let at = deadlines.into_iter().flatten().fold(tick, Instant::min);
+        self.looks_at.set(at);
+        at
     }
 }
 

@@ -163,7 +163,8 @@ pub fn query<'a>(uri: &'a Uri, name: &str) -> Option<Cow<'a, [u8]>> {
     None
 }
 
-fn form_decoded(text: &[u8]) -> Cow<'_, [u8]> {
+/// `+` is a space, and percent-encoding undone.
+pub(crate) fn form_decoded(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.iter().any(|&byte| byte == b'%' || byte == b'+') {
         return Cow::Borrowed(text);
     }

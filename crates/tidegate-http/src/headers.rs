@@ -6,16 +6,18 @@
 //!   come in `t` seconds.
 //! - `Retry-After` says when a refused request may come again.
 //! - `X-RateLimit-Limit`, `-Remaining` and `-Reset` speak of the burst as well: how large it is,
-//!   what is left of it, and the seconds until it is whole.
+//!   what is left of it, and when it is whole: in seconds, or as Unix time.
+//! - `RateLimit-Limit`, `-Remaining` and `-Reset` say the same, in seconds: they are what the
+//!   IETF's drafts up to 06 had.
 //!
 //! The first two are of draft-ietf-httpapi-ratelimit-headers-10. Which limit is told is the
 //! node's to say: of a refusal the one with the longest wait, else the one with the least left.
-//! All times are whole seconds from now, rounded up; nothing is ever an HTTP date.
+//! Times are whole seconds from now, or since 1970, rounded up; nothing is ever an HTTP date.
 
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use tidegate::{Algorithm, Decision, Retry, Verdict};
+use tidegate::{Algorithm, Decision, Retry, Timestamp, Verdict};
 
 use crate::seconds::whole_seconds_up;
 use crate::structured_field::Field;
@@ -30,6 +32,13 @@ pub const X_RATE_LIMIT_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-
 pub const X_RATE_LIMIT_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 /// `x-ratelimit-reset`.
 pub const X_RATE_LIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// `ratelimit-limit`.
+pub const RATE_LIMIT_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
+/// `ratelimit-remaining`.
+pub const RATE_LIMIT_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
+/// `ratelimit-reset`.
+pub const RATE_LIMIT_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
 /// Seconds until a refused request may come again: what `Retry-After` carries.
 ///
@@ -106,19 +115,52 @@ pub fn rate_limit_policy<'a>(
 }
 
 /// `X-RateLimit-Limit`, `-Remaining` and `-Reset`: the burst, what is left of it, and the
-/// seconds until it is whole again (not a time of day, as some have it). For a refusal the last
-/// is at least `Retry-After`.
-pub fn x_rate_limit(decision: &Decision) -> [(HeaderName, HeaderValue); 3] {
-    let reset = whole_seconds_up(decision.reset_after);
-    let reset = reset.max(retry_after_seconds(decision).unwrap_or(0));
+/// seconds until it is whole again. For a refusal the last is at least `Retry-After`.
+pub fn x_rate_limit(decision: &Decision) -> Triple {
+    let names = [
+        X_RATE_LIMIT_LIMIT,
+        X_RATE_LIMIT_REMAINING,
+        X_RATE_LIMIT_RESET,
+    ];
+    triple(names, decision, reset_seconds(decision))
+}
+
+/// The same with the time at which it is whole again, in Unix seconds, as GitHub has it: no earlier
+/// than those of [`x_rate_limit`] from `now` on.
+pub fn x_rate_limit_epoch(decision: &Decision, now: Timestamp) -> Triple {
+    let names = [
+        X_RATE_LIMIT_LIMIT,
+        X_RATE_LIMIT_REMAINING,
+        X_RATE_LIMIT_RESET,
+    ];
+    let reset = Duration::from_secs(retry_after_seconds(decision).unwrap_or(0));
+    let reset = decision.reset_after.max(reset);
+    let since_epoch = now.after(reset).since(Timestamp::EPOCH);
+    triple(names, decision, whole_seconds_up(since_epoch))
+}
+
+/// `RateLimit-Limit`, `-Remaining` and `-Reset` of the drafts up to 06, with what
+/// [`x_rate_limit`] says.
+pub fn rate_limit_draft_6(decision: &Decision) -> Triple {
+    let names = [RATE_LIMIT_LIMIT, RATE_LIMIT_REMAINING, RATE_LIMIT_RESET];
+    triple(names, decision, reset_seconds(decision))
+}
+
+/// Three fields of an answer.
+pub type Triple = [(HeaderName, HeaderValue); 3];
+
+fn triple(names: [HeaderName; 3], decision: &Decision, reset: u64) -> Triple {
+    let [limit, remaining, at] = names;
     [
-        (X_RATE_LIMIT_LIMIT, HeaderValue::from(decision.limit)),
-        (
-            X_RATE_LIMIT_REMAINING,
-            HeaderValue::from(decision.remaining),
-        ),
-        (X_RATE_LIMIT_RESET, HeaderValue::from(reset)),
+        (limit, HeaderValue::from(decision.limit)),
+        (remaining, HeaderValue::from(decision.remaining)),
+        (at, HeaderValue::from(reset)),
     ]
+}
+
+fn reset_seconds(decision: &Decision) -> u64 {
+    let reset = whole_seconds_up(decision.reset_after);
+    reset.max(retry_after_seconds(decision).unwrap_or(0))
 }
 
 /// What `RateLimit-Policy` says of an algorithm.

@@ -20,7 +20,9 @@
 //! ```
 #![deny(clippy::disallowed_methods)]
 
+pub mod access_log;
 pub mod client_address;
+pub mod debug_field;
 pub mod extract;
 pub mod headers;
 mod problem;

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use tidegate::{Algorithm, Clock, Decision, Enforcer, Receipt, SharedTaken, Timestamp};
 use tidegate_policy::{BodyOf, KeyPart};
 
+use crate::counts::InWait;
 use crate::enforced_limit::EnforcedLimit;
 use crate::paced_limit::PacedLimit;
 use crate::pacer::Pacer;
@@ -137,6 +138,8 @@ pub struct Hold {
     /// What was taken of limits that nodes share.
     others: Vec<Box<dyn SharedTaken>>,
     has_gone_ahead: bool,
+    /// Counted as waiting until it goes ahead. Boxed because most never wait.
+    pub(crate) in_wait: Option<Box<InWait>>,
     pub(crate) clock: Option<Arc<dyn Clock>>,
 }
 
@@ -155,6 +158,7 @@ impl Hold {
         self.taken.retain(|(enforcer, _)| enforcer.is_gate());
         self.others.retain(|taken| taken.has_places());
         self.has_gone_ahead = true;
+        self.in_wait = None;
     }
 
     /// Holds what was taken of limits that nodes share, too: of a request that has gone ahead

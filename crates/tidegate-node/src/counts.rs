@@ -1,10 +1,14 @@
 //! How often a limit has allowed and denied, and what has passed it, counted without threads
 //! meeting.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tidegate_policy::BodyOf;
+
+use crate::waits::{Waits, WaitsSnapshot};
 
 /// What became of a request at one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,17 +21,20 @@ pub enum Outcome {
     Denied,
     /// This shadow limit would have refused it.
     ShadowDenied,
+    /// This shadow limit would have delayed it; it went ahead.
+    ShadowDelayed,
     /// It lacked a part of the key, and the limit refuses such requests.
     Missing,
 }
 
 impl Outcome {
     /// All of them, in the order in which they are counted.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Allowed,
         Self::Delayed,
         Self::Denied,
         Self::ShadowDenied,
+        Self::ShadowDelayed,
         Self::Missing,
     ];
 
@@ -38,6 +45,7 @@ impl Outcome {
             Self::Delayed => "delayed",
             Self::Denied => "denied",
             Self::ShadowDenied => "shadow_denied",
+            Self::ShadowDelayed => "shadow_delayed",
             Self::Missing => "missing",
         }
     }
@@ -50,6 +58,7 @@ const STRIPES: usize = 8;
 #[derive(Debug, Default)]
 pub struct Counts {
     stripes: [Stripe; STRIPES],
+    waits: Waits,
 }
 
 /// One thread's counters, in a cache line of its own.
@@ -77,6 +86,16 @@ impl Counts {
         }
     }
 
+    /// Counts a wait of somebody who went ahead then.
+    pub(crate) fn waited(&self, time: Duration) {
+        self.waits.record(time);
+    }
+
+    /// Who waits for this limit now, and how long those waited who went ahead.
+    pub fn waits(&self) -> WaitsSnapshot {
+        self.waits.snapshot()
+    }
+
     /// How often this has been the outcome.
     pub fn get(&self, outcome: Outcome) -> u64 {
         self.sum(|stripe| &stripe.counts[outcome as usize])
@@ -96,6 +115,25 @@ impl Counts {
     fn sum(&self, count: impl Fn(&Stripe) -> &AtomicU64) -> u64 {
         let counts = self.stripes.iter().map(count);
         counts.map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// Somebody waits for some limits: counted there until this is dropped.
+#[derive(Debug)]
+pub(crate) struct InWait(SmallVec<[Arc<Counts>; 1]>);
+
+impl InWait {
+    pub(crate) fn begin<'a>(limits: impl Iterator<Item = &'a Arc<Counts>>) -> Self {
+        let limits = limits.inspect(|limit| limit.waits.begin());
+        Self(limits.cloned().collect())
+    }
+}
+
+impl Drop for InWait {
+    fn drop(&mut self) {
+        for limit in &self.0 {
+            limit.waits.end();
+        }
     }
 }
 

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tidegate::{Answer, Asked, Decision, Enforcer, Receipt, Timestamp, check_all_with_receipts};
+use tidegate::{
+    Algorithm, Answer, Asked, Decision, Enforcer, Receipt, Timestamp, check_all_with_receipts,
+};
 use tidegate_policy::KeyPart;
 
 use crate::admission::{Admission, Applied};
 use crate::call::Call;
-use crate::counts::Outcome;
+use crate::counts::{InWait, Outcome};
 use crate::enforced_limit::{EnforcedLimit, Meets, refusal};
 use crate::in_line::Place;
 use crate::meeting::{Meeting, Met};
@@ -107,8 +109,8 @@ impl Snapshot {
         let is_last = matches!(turn, Turn::Last);
         match turn {
             Turn::With(place) => {
-                decide_with(place, &met.enforced, call, &mut admission);
                 admission.waited = call.now.since(came);
+                decide_with(place, &met.enforced, call, &mut admission);
             }
             Turn::First | Turn::Last | Turn::Shared(_) => {
                 decide_enforced(&met.enforced, call, &mut admission);
@@ -173,6 +175,7 @@ impl Snapshot {
         } else {
             // A wait that is given up gives back, and rates want to know when.
             admission.hold.clock = Some(Arc::clone(self.clock()));
+            admission.begin_wait();
         }
         admission
     }
@@ -244,6 +247,7 @@ fn decide_with<'a>(place: Place, met: &[Met<'a>], call: &Call<'_>, admission: &m
     decide_all(before.iter().chain(after), call, admission);
     admission.applied.insert(at, own.applied(place.decision()));
     if admission.is_allowed() {
+        own.limit.counts().waited(admission.waited);
         admission.hold.taken.extend(place.into_taken());
     }
 }
@@ -252,19 +256,43 @@ fn decide_with<'a>(place: Place, met: &[Met<'a>], call: &Call<'_>, admission: &m
 /// go ahead, and of all rates of a limit or of none.
 fn decide_shadow<'a>(met: &[Met<'a>], call: &Call<'_>, admission: &mut Admission<'a>) {
     if !admission.is_allowed() {
-        let peeked = met.iter().map(|met| met.peek(call));
-        admission.shadow.extend(peeked);
+        for met in met {
+            let applied = met.peek(call);
+            if applied.decision.is_denied() {
+                applied.limit.counts().add(Outcome::ShadowDenied);
+            }
+            admission.shadow.push(applied);
+        }
         return;
     }
-    for limit in met.chunk_by(|_, next| next.limit.rule().rate_index > 0) {
+    for group in met.chunk_by(are_decided_as_one) {
         let mut shadow = Admission::default();
-        decide_enforced(limit, call, &mut shadow);
+        decide_enforced(group, call, &mut shadow);
+        shadow.count_shadow(admission.outcome());
         admission.shadow.append(&mut shadow.applied);
         admission.hold.taken.append(&mut shadow.hold.taken);
     }
 }
 
+/// Rates of one limit are; and zones of nginx's, whose dry run is a location's and not a zone's:
+/// what one of them would have refused is charged to none of them.
+fn are_decided_as_one(one: &Met<'_>, next: &Met<'_>) -> bool {
+    let is_nginx = |met: &Met<'_>| matches!(met.algorithm, Algorithm::Nginx { .. });
+    next.limit.rule().rate_index > 0 || is_nginx(one) && is_nginx(next)
+}
+
 impl<'a> Admission<'a> {
+    /// Counts it among those who wait, at each limit that delays it.
+    fn begin_wait(&mut self) {
+        let delays = |applied: &&Applied<'_>| !applied.decision.delay().is_zero();
+        let delaying = self.applied.iter().filter(delays);
+        for applied in delaying.clone() {
+            applied.limit.counts().waited(applied.decision.delay());
+        }
+        let limits = delaying.map(|applied| applied.limit.shared_counts());
+        self.hold.in_wait = Some(Box::new(InWait::begin(limits)));
+    }
+
     fn take(&mut self, met: &Met<'a>, decision: Decision, receipt: Option<Receipt>) {
         self.applied.push(met.applied(decision));
         if let Some(receipt) = receipt {
@@ -274,22 +302,25 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// Counts the outcome at each limit: a denial at those that denied, an allowance only where
-    /// the request as a whole goes ahead.
+    /// Counts the outcome at each enforced limit: a denial at those that denied, an allowance only
+    /// where the request as a whole goes ahead.
     fn count(&self) {
-        let at_once = self.delay().is_zero() && self.waited.is_zero();
-        let outcome = match (self.is_allowed(), at_once) {
-            (true, true) => Some(Outcome::Allowed),
-            (true, false) => Some(Outcome::Delayed),
-            (false, _) => None,
-        };
         for applied in &self.applied {
             let denied = applied.decision.is_denied().then_some(Outcome::Denied);
-            if let Some(outcome) = denied.or(outcome) {
+            if let Some(outcome) = denied.or(self.outcome()) {
                 applied.limit.counts().add(outcome);
             }
         }
-        for applied in &self.shadow {
+    }
+
+    /// The same of shadow limits that were decided as one, where what came of the request is
+    /// `real`.
+    fn count_shadow(&self, real: Option<Outcome>) {
+        let outcome = match self.outcome() {
+            Some(Outcome::Delayed) => Some(Outcome::ShadowDelayed),
+            other => other.and(real),
+        };
+        for applied in &self.applied {
             let denied = applied
                 .decision
                 .is_denied()
@@ -297,6 +328,16 @@ impl<'a> Admission<'a> {
             if let Some(outcome) = denied.or(outcome) {
                 applied.limit.counts().add(outcome);
             }
+        }
+    }
+
+    /// What becomes of the request; `None` where it is refused.
+    fn outcome(&self) -> Option<Outcome> {
+        let at_once = self.delay().is_zero() && self.waited.is_zero();
+        match (self.is_allowed(), at_once) {
+            (true, true) => Some(Outcome::Allowed),
+            (true, false) => Some(Outcome::Delayed),
+            (false, _) => None,
         }
     }
 }

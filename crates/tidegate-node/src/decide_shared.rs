@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;
 
-use tidegate::{Decision, SharedAnswers, SharedAsk, SharedTaken, Timestamp};
+use tidegate::{Decision, SharedAnswers, SharedAsk, SharedTaken, Timestamp, Verdict};
 
 use crate::admission::{Admission, Applied};
 use crate::call::Call;
@@ -152,10 +152,10 @@ fn count_shadow<'a>(
         taken.0.extend(answers.taken.take());
         if let Some(Ok(decision)) = answers.decisions.pop() {
             shared.shared.reached(now);
-            let outcome = if decision.is_denied() {
-                Outcome::ShadowDenied
-            } else {
-                Outcome::Allowed
+            let outcome = match decision.verdict {
+                Verdict::Denied { .. } => Outcome::ShadowDenied,
+                Verdict::Allowed { delay } if delay.is_zero() => Outcome::Allowed,
+                Verdict::Allowed { .. } => Outcome::ShadowDelayed,
             };
             shared.met.limit.counts().add(outcome);
             admission.shadow.push(shared.met.applied(decision));

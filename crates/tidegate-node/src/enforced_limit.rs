@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate::store::StoreStats;
 use tidegate::{Algorithm, Ask, Decision, Enforcer, Limit, QuotaError, Retry, Timestamp, Verdict};
-use tidegate::{KeyHash, KeyHasher, SharedLimit, StoreId};
+use tidegate::{ConcurrencyLimiter, KeyHash, KeyHasher, SharedLimit, StoreId};
 use tidegate_policy::{KeyPart, LimitRule, OnMissing};
 
 use crate::call::Call;
@@ -27,6 +27,8 @@ pub struct EnforcedLimit {
     counts: Arc<Counts>,
     /// How other nodes have it, too.
     shared: Option<Shared>,
+    /// Places for those who are kept waiting before they are refused.
+    tarpit: Option<Arc<ConcurrencyLimiter>>,
 }
 
 /// What a request has to do with a limit.
@@ -44,7 +46,7 @@ pub(crate) enum Meets<'a> {
     Paced(Box<PacedLimit>),
     /// It lacks this part, and is refused for it.
     Refused(&'a KeyPart),
-    /// It lacks a part, and the limit does not apply.
+    /// It lacks a part, or is exempt, and the limit does not apply.
     Passed,
 }
 
@@ -105,6 +107,7 @@ impl EnforcedLimit {
                 }
                 _ => None,
             },
+            tarpit: tarpit(rule, old)?,
         })
     }
 
@@ -142,6 +145,17 @@ impl EnforcedLimit {
         &self.counts
     }
 
+    pub(crate) const fn shared_counts(&self) -> &Arc<Counts> {
+        &self.counts
+    }
+
+    /// How many places of this node's own concurrency limit are taken, of all keys; `None` for
+    /// other limits. Looks at all that its store holds.
+    pub fn in_use(&self) -> Option<u64> {
+        let is_own = self.enforcers[0].is_gate() && self.shared.is_none();
+        is_own.then(|| self.enforcers[0].all_in_use())
+    }
+
     /// Since when the state that nodes share cannot be reached; `None` while it can, or for a
     /// limit of this node's own.
     pub fn unavailable_since(&self) -> Option<Timestamp> {
@@ -155,8 +169,8 @@ impl EnforcedLimit {
 
     /// The key of a request, for people; `None` where the limit does not apply to it.
     pub fn key_text(&self, call: &Call<'_>) -> Option<String> {
-        let key = KeyBytes::of(&self.rule.key, call, self.ipv6_prefix);
-        if key.lacks_part() && self.rule.on_missing != OnMissing::Shared {
+        let mut key = KeyBytes::of(&self.rule.key, call, self.ipv6_prefix);
+        if self.by_what_is_missing(&mut key).is_some() {
             return None;
         }
         let parts = self.rule.key.iter().enumerate().map(|(index, part)| {
@@ -173,13 +187,13 @@ impl EnforcedLimit {
         call: &Call<'_>,
         hasher: &KeyHasher,
     ) -> Meets<'a> {
-        let key = KeyBytes::of(&self.rule.key, call, self.ipv6_prefix);
-        if let Some(missing) = key.missing() {
-            match self.rule.on_missing {
-                OnMissing::Deny => return Meets::Refused(&self.rule.key[missing]),
-                OnMissing::Pass => return Meets::Passed,
-                OnMissing::Shared => {}
-            }
+        if !self.rule.exempt.is_empty() && self.rule.exempt.find(call.request, call.route).is_some()
+        {
+            return Meets::Passed;
+        }
+        let mut key = KeyBytes::of(&self.rule.key, call, self.ipv6_prefix);
+        if let Some(meets) = self.by_what_is_missing(&mut key) {
+            return meets;
         }
         let hash = hasher.hash_bytes(key.as_bytes());
         if let Some(rule) = self.rule.bandwidth {
@@ -193,6 +207,21 @@ impl EnforcedLimit {
             enforcer: &self.enforcers[at],
             algorithm: limit.algorithm(),
             shared: shared.map(|shared| (shared, at, Box::from(key.as_bytes()))),
+        }
+    }
+
+    /// What becomes of a request that is not counted, because of what its key lacks.
+    fn by_what_is_missing(&self, key: &mut KeyBytes) -> Option<Meets<'_>> {
+        match (self.rule.on_missing, key.missing()) {
+            (OnMissing::Deny, Some(missing)) => Some(Meets::Refused(&self.rule.key[missing])),
+            (OnMissing::Pass, Some(_)) => Some(Meets::Passed),
+            (OnMissing::PassIfEmpty, missing) => {
+                if missing.is_some() {
+                    key.make_missing_empty();
+                }
+                key.is_empty().then_some(Meets::Passed)
+            }
+            (OnMissing::Shared, _) | (_, None) => None,
         }
     }
 
@@ -217,6 +246,24 @@ impl EnforcedLimit {
 
     pub(crate) fn ask(&self, algorithm: &Algorithm, call: &Call<'_>) -> Ask {
         self.rule.ask(algorithm, call.permits, call.max_wait)
+    }
+
+    /// The same of one who goes to the line, with the priority that it has there.
+    pub(crate) fn ask_in_line(&self, algorithm: &Algorithm, call: &Call<'_>) -> Ask {
+        let ask = self.ask(algorithm, call);
+        let first = self
+            .rule
+            .queue
+            .as_ref()
+            .and_then(|queue| queue.first.as_ref());
+        first.map_or(ask, |first| {
+            ask.priority(first.of(call.request, call.route, self.ipv6_prefix))
+        })
+    }
+
+    /// Who is kept waiting before being refused; `None` where nobody is.
+    pub const fn tarpit(&self) -> Option<&Arc<ConcurrencyLimiter>> {
+        self.tarpit.as_ref()
     }
 }
 
@@ -245,6 +292,24 @@ fn algorithms(rule: &LimitRule) -> Vec<Algorithm> {
         .chain(rule.overrides.iter().map(|one| &one.limit))
         .map(|limit| *limit.algorithm())
         .collect()
+}
+
+/// The tarpit of `rule`; that of `old`, with those who are in it, where it has one.
+fn tarpit(
+    rule: &LimitRule,
+    old: Option<&EnforcedLimit>,
+) -> Result<Option<Arc<ConcurrencyLimiter>>, QuotaError> {
+    let Some(tarpit) = rule.on_limit.as_ref().and_then(|on_limit| on_limit.tarpit) else {
+        return Ok(None);
+    };
+    let length = tarpit.length as u64;
+    match old.and_then(|old| old.tarpit.as_ref()) {
+        Some(old) => {
+            old.set_max(length)?;
+            Ok(Some(Arc::clone(old)))
+        }
+        None => ConcurrencyLimiter::new(length).map(Arc::new).map(Some),
+    }
 }
 
 /// What a request is told that no waiting helps.

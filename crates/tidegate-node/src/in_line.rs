@@ -10,6 +10,8 @@ use tidegate::{
     Ask, Decision, Enforce, Enforcer, KeyHash, Receipt, StoreId, Timer, Timestamp, Waiting,
 };
 
+use crate::counts::{Counts, InWait};
+
 /// What to do about a request that has not been decided on: wait in this line, and ask again.
 ///
 /// It borrows nothing, so that nothing is held meanwhile: policies may change.
@@ -20,6 +22,7 @@ pub struct InLine {
     pub(crate) ask: Ask,
     pub(crate) length: u64,
     pub(crate) until: Timestamp,
+    pub(crate) counts: Arc<Counts>,
 }
 
 /// A place of a concurrency limit that a request has waited for. Dropping it gives it back.
@@ -55,6 +58,7 @@ impl InLine {
     ///
     /// Cancel safe: dropped, the request is out of the line.
     pub async fn wait(self, timer: &dyn Timer) -> Option<Place> {
+        let _in_wait = InWait::begin(std::iter::once(&self.counts));
         let limit = Arc::clone(&self.enforcer) as Arc<dyn Enforce>;
         let mut waiting = pin!(Waiting::new(limit, self.key, self.ask, self.length));
         let mut too_late = pin!(timer.sleep_until(self.until));

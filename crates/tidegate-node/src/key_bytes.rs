@@ -51,14 +51,26 @@ impl KeyBytes {
         key
     }
 
-    /// Whether the request lacks a part.
-    pub(crate) const fn lacks_part(&self) -> bool {
-        self.missing.is_some()
-    }
-
     /// The first part that the request lacks, by its place in the key.
     pub(crate) const fn missing(&self) -> Option<usize> {
         self.missing
+    }
+
+    /// Whether nothing is in it: each of its parts is missing, or empty.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.ends.is_empty() && self.bytes.len() == self.ends.len() * MISSING.len()
+    }
+
+    /// From here on a part that is missing is one that is empty.
+    pub(crate) fn make_missing_empty(&mut self) {
+        let mut start = 0;
+        for end in &self.ends {
+            if self.bytes[start..].starts_with(&MISSING) {
+                self.bytes[start..start + MISSING.len()].fill(0);
+            }
+            start = *end;
+        }
+        self.missing = None;
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {

@@ -35,6 +35,7 @@ mod reach;
 mod shared_call;
 mod shared_limit;
 mod snapshot;
+mod waits;
 mod watch;
 
 pub use self::{
@@ -50,6 +51,7 @@ pub use self::{
     shared_call::{Pending, SharedTurn},
     shared_limit::shared_complaints,
     snapshot::Snapshot,
+    waits::WaitsSnapshot,
     watch::{PolicyWatch, WatchError},
 };
 pub use tidegate::Timer;

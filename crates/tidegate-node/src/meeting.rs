@@ -107,9 +107,10 @@ impl<'a> Meeting<'a> {
                 Some(InLine {
                     enforcer: Arc::clone(&met.enforcer),
                     key: met.hash,
-                    ask: met.limit.ask(met.algorithm, call),
+                    ask: met.limit.ask_in_line(met.algorithm, call),
                     length: queue.length,
                     until,
+                    counts: Arc::clone(met.limit.shared_counts()),
                 })
             });
         }

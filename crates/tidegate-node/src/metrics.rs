@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -14,6 +14,7 @@ use tidegate_policy::BodyOf;
 use crate::counts::Outcome;
 use crate::enforced_limit::EnforcedLimit;
 use crate::node::{Node, PolicyStatus};
+use crate::waits::WaitsSnapshot;
 
 /// Longest text of a label.
 const MAX_LABEL: usize = 256;
@@ -26,6 +27,9 @@ pub struct NodeMetrics(Arc<Node>);
 #[derive(Clone, Copy, Debug)]
 enum Metric {
     Decisions,
+    Waiting,
+    Waits,
+    InUse,
     BandwidthBytes,
     BandwidthHeldBack,
     Unavailable,
@@ -45,6 +49,18 @@ impl Metric {
     const fn name_and_help(self) -> (&'static str, &'static str) {
         match self {
             Self::Decisions => ("tidegate_decisions", "Decisions by limit and outcome"),
+            Self::Waiting => (
+                "tidegate_limit_waiting",
+                "Requests that wait now, for a place or for the time that a rate gave them",
+            ),
+            Self::Waits => (
+                "tidegate_limit_wait_seconds",
+                "How long requests waited that went ahead then",
+            ),
+            Self::InUse => (
+                "tidegate_limit_in_use",
+                "Places of this node's own concurrency limits that are taken, of all keys",
+            ),
             Self::BandwidthBytes => (
                 "tidegate_bandwidth_bytes",
                 "Bytes of bodies that have passed a limit of bandwidth",
@@ -120,6 +136,7 @@ fn encode_limits(
             count.encode(family.encode_family(&labels)?)?;
         }
     }
+    encode_waits(encoder, limits)?;
     encode_bandwidth(encoder, limits)?;
     let (name, help) = Metric::Unavailable.name_and_help();
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
@@ -178,6 +195,41 @@ fn encode_bandwidth(
         let labels = [("limit", label(limit.name()))];
         let seconds = ConstCounter::new(limit.counts().held_back().as_nanos() as f64 / 1e9);
         seconds.encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn encode_waits(encoder: &mut DescriptorEncoder<'_>, limits: &[Arc<EnforcedLimit>]) -> fmt::Result {
+    let (name, help) = Metric::Waiting.name_and_help();
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for limit in limits {
+        let labels = [("limit", label(limit.name()))];
+        let waiting = ConstGauge::new(limit.counts().waits().now);
+        waiting.encode(family.encode_family(&labels)?)?;
+    }
+    let (name, help) = Metric::Waits.name_and_help();
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    for limit in limits {
+        let waits = limit.counts().waits();
+        // Limits for which nobody has waited have no histogram: it would be twelve lines each.
+        if waits.count() == 0 {
+            continue;
+        }
+        let bounds = WaitsSnapshot::BOUNDS.map(|ms| ms as f64 / 1e3);
+        let bounds = bounds.into_iter().chain([f64::INFINITY]);
+        let buckets: Vec<_> = bounds.zip(waits.buckets).collect();
+        let labels = [("limit", label(limit.name()))];
+        let mut encoder = family.encode_family(&labels)?;
+        let total = waits.total.as_nanos() as f64 / 1e9;
+        encoder.encode_histogram::<NoLabelSet>(total, waits.count(), &buckets, None)?;
+    }
+    let (name, help) = Metric::InUse.name_and_help();
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for limit in limits {
+        if let Some(in_use) = limit.in_use() {
+            let labels = [("limit", label(limit.name()))];
+            ConstGauge::new(in_use).encode(family.encode_family(&labels)?)?;
+        }
     }
     Ok(())
 }

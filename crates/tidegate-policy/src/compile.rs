@@ -4,7 +4,9 @@
 //! Nothing here stops at the first problem. What is returned is used only if there was no error,
 //! so a part that is wrong may be left out of it.
 
+mod access;
 mod algorithm;
+mod answer;
 mod bandwidth;
 mod dialects;
 mod gateway;
@@ -12,6 +14,8 @@ mod hidden;
 mod idle;
 mod limits;
 mod names;
+mod observe;
+mod on_limit;
 mod overrides;
 mod queue;
 mod rates;
@@ -44,7 +48,7 @@ pub(crate) fn compile(file: &PolicyFile, report: &Report<'_>) -> Policy {
     };
     let limits = file.limits.get().map(|limits| {
         let around = (ipv6_prefix, file.redis.is_written());
-        limits::compile(limits, &names.limits, around, report)
+        limits::compile(limits, &names.limits, &mut names.upstreams, around, report)
     });
     let redis = file
         .redis

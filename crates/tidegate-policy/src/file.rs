@@ -7,6 +7,8 @@ mod bandwidth;
 mod field;
 mod gateway;
 mod limit;
+mod observe;
+mod on_limit;
 mod redis;
 mod text;
 mod upstream;
@@ -15,14 +17,22 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(crate) use self::bandwidth::{BurstText, DirectionName};
-pub(crate) use self::field::{Field, Map, OneOrMany};
-pub(crate) use self::gateway::{AdminFile, GatewayFile, MatchFile, RouteFile};
+pub(crate) use self::field::{Field, Map, MapOrText, OneOrMany};
+pub(crate) use self::gateway::{AccessFile, AdminFile, GatewayFile, MatchFile, RouteFile};
 pub(crate) use self::limit::{
     AlgorithmName, AlignName, LimitFile, OnChangeName, OnMissingName, OnUnavailableName,
-    OverrideFile, QueueFile, RefillName, SchemeName, StoreName, ThenName,
+    OverrideFile, RefillName, SchemeName, StoreName, ThenName,
+};
+pub(crate) use self::observe::{
+    AccessLogFile, DebugHeaderFile, HeadersFile, LogFormatName, LogOnlyName, ResetName,
+};
+pub(crate) use self::on_limit::{
+    AnswerFile, OnLimitFile, QueueFile, QueueOrder, RedirectFile, TarpitFile,
 };
 pub(crate) use self::redis::RedisFile;
-pub(crate) use self::text::{BandwidthText, DurationText, RateText, Scalar, SizeText};
+pub(crate) use self::text::{
+    BandwidthText, DurationText, RateText, Scalar, SizePerSecondText, SizeText,
+};
 pub(crate) use self::upstream::{BalanceName, BuiltinName, UpstreamFile};
 
 /// A tidegate policy.

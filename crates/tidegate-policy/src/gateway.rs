@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+use crate::access::Access;
+use crate::observe::{AccessLog, DebugHeader, LimitHeaders};
 use crate::router::Routes;
 
 /// The reverse proxy's part of a policy. [`Default`] is what a policy file gets that says
@@ -17,12 +19,18 @@ pub struct Gateway {
     pub trusted_proxies: Vec<IpNet>,
     /// How many leading bits of an IPv6 address are "the client".
     pub ipv6_prefix: u8,
+    /// Who may come in.
+    pub access: Access,
     /// Routes; the first that matches wins.
     pub routes: Routes,
-    /// Whether answers carry `RateLimit` and `RateLimit-Policy`.
-    pub rate_limit_headers: bool,
-    /// Whether answers carry `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
-    pub x_rate_limit_headers: bool,
+    /// What answers tell clients of limits.
+    pub headers: LimitHeaders,
+    /// Where a line for each request goes.
+    pub access_log: Option<AccessLog>,
+    /// The header that has a request's id, in lower case; `None` where requests have none.
+    pub request_id: Option<String>,
+    /// Who may ask what each limit answered; nobody by default.
+    pub debug_header: Option<DebugHeader>,
     /// Longest time from a request's first byte to the end of its header.
     pub header_timeout: Duration,
     /// Longest time a client connection rests between two requests.
@@ -31,10 +39,22 @@ pub struct Gateway {
     pub connect_timeout: Duration,
     /// Longest time until an upstream server begins its answer.
     pub response_timeout: Duration,
+    /// Slowest rate at which a client sends a request's body, in bytes per second; 0 for any.
+    pub min_body_rate: u64,
+    /// Slowest rate at which a client takes a response, in bytes per second; 0 for any.
+    pub min_response_rate: u64,
+    /// How long a client may be slower than that.
+    pub min_rate_grace: Duration,
     /// Largest request header, in bytes.
     pub max_header_bytes: usize,
-    /// Most header fields of a request.
+    /// Largest trailer section of a request, in bytes.
+    pub max_trailer_bytes: usize,
+    /// Most header fields of a request, and most trailer fields.
     pub max_headers: usize,
+    /// Longest time that a client connection is kept for further requests.
+    pub max_connection_age: Duration,
+    /// Most requests of a client connection.
+    pub max_requests_per_connection: u64,
     /// Most client connections at once.
     pub max_connections: usize,
     /// Longest time that requests in flight are given when the gateway stops.
@@ -52,15 +72,24 @@ impl Default for Gateway {
             listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))],
             trusted_proxies: Vec::new(),
             ipv6_prefix: Self::DEFAULT_IPV6_PREFIX,
+            access: Access::default(),
             routes: Routes::default(),
-            rate_limit_headers: true,
-            x_rate_limit_headers: false,
+            headers: LimitHeaders::default(),
+            access_log: None,
+            request_id: None,
+            debug_header: None,
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_mins(1),
             connect_timeout: Duration::from_secs(2),
             response_timeout: Duration::from_mins(1),
+            min_body_rate: 240,
+            min_response_rate: 240,
+            min_rate_grace: Duration::from_secs(10),
             max_header_bytes: 32 * 1024,
+            max_trailer_bytes: 8 * 1024,
             max_headers: 100,
+            max_connection_age: Duration::from_hours(1),
+            max_requests_per_connection: 10_000,
             max_connections: 10_000,
             shutdown_timeout: Duration::from_secs(30),
         }

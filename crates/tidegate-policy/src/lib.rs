@@ -22,6 +22,7 @@
 //! assert_eq!(problem.help(), Some("write `100/s`, `100/min` or `100 per 5s`"));
 //! ```
 
+mod access;
 mod admin;
 mod bandwidth_rule;
 mod compile;
@@ -34,6 +35,8 @@ mod key;
 mod later;
 mod limit_rule;
 mod load;
+mod observe;
+mod on_limit;
 mod path_pattern;
 mod policy;
 mod problem;
@@ -49,14 +52,21 @@ mod suggest;
 mod upstream;
 mod yaml;
 
+pub use access::{Access, Denial, Lists};
 pub use admin::Admin;
 pub use bandwidth_rule::{BandwidthRule, BodyOf, Direction};
 pub use complaint::{Complaint, Place, RedisPlace};
 pub use gateway::Gateway;
 pub use host_pattern::HostPattern;
 pub use key::{KeyPart, KeyPartError, KeyValueError};
-pub use limit_rule::{LimitRule, OnMissing, OnUnavailable, Override, Queue, SharedRule};
+pub use limit_rule::{
+    LimitRule, OnMissing, OnUnavailable, Override, Priorities, Queue, SharedRule,
+};
 pub use load::{DEFAULT, Loaded, MAX_FILE_BYTES, load, parse, parse_with, read};
+pub use observe::{
+    AccessLog, DebugHeader, HideQuery, LimitHeaders, LogFormat, LogOnly, LogTarget, Reset,
+};
+pub use on_limit::{Action, Answer, OnLimit, Page, Tarpit};
 pub use path_pattern::PathPattern;
 pub use policy::Policy;
 pub use problem::{Problem, Problems, Severity};

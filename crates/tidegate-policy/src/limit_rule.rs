@@ -1,11 +1,15 @@
 //! A limit of a policy: what is counted, by which key, with which exceptions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::{Algorithm, Ask, Limit, OnChange, Sharing};
 
+use crate::access::Lists;
 use crate::bandwidth_rule::BandwidthRule;
 use crate::key::KeyPart;
+use crate::on_limit::OnLimit;
+use crate::request::Request;
 
 /// A limit, and by what it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +23,8 @@ pub struct LimitRule {
     pub key: Vec<KeyPart>,
     /// What becomes of a request that lacks a part of the key.
     pub on_missing: OnMissing,
+    /// Whom it does not apply to.
+    pub exempt: Arc<Lists>,
     /// Whether the limit is only evaluated and counted, never enforced.
     pub shadow: bool,
     /// Most keys that are remembered at once.
@@ -27,6 +33,8 @@ pub struct LimitRule {
     pub overrides: Vec<Override>,
     /// The line in which requests wait that are over the limit; `None`: they are refused.
     pub queue: Option<Queue>,
+    /// What becomes of requests that it refuses; `None`: 429 and a problem in JSON.
+    pub on_limit: Option<Arc<OnLimit>>,
     /// What stays of what keys have used when this takes the place of another limit.
     pub on_change: OnChange,
     /// How nodes share it; `None`: each node has its own.
@@ -58,13 +66,42 @@ pub enum OnUnavailable {
     Closed,
 }
 
-/// A line to wait in, first come, first served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A line to wait in.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue {
     /// Most permits that wait.
     pub length: u64,
     /// Longest wait.
     pub max_wait: Duration,
+    /// Who leaves before others; `None`: first come, first served.
+    pub first: Option<Arc<Priorities>>,
+}
+
+/// Who leaves a line before others: a part of the request says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Priorities {
+    /// Which part.
+    pub part: KeyPart,
+    /// Its values, as [`KeyPart::write_value`] writes them, from those who leave first. All others
+    /// leave last, and so do those who lack the part.
+    pub values: Vec<Box<[u8]>>,
+}
+
+impl Priorities {
+    /// Most values.
+    pub const MAX_VALUES: usize = 255;
+
+    /// The priority of a request: the higher, the earlier it leaves.
+    pub fn of(&self, request: &dyn Request, route: &str, ipv6_prefix: u8) -> u8 {
+        let mut value = Vec::new();
+        if !(self.part).write_value(request, route, ipv6_prefix, &mut value) {
+            return 0;
+        }
+        let at = self.values.iter().position(|one| **one == *value);
+        at.map_or(0, |at| {
+            u8::try_from(self.values.len() - at).unwrap_or(u8::MAX)
+        })
+    }
 }
 
 impl LimitRule {
@@ -77,6 +114,25 @@ impl LimitRule {
 }
 
 impl LimitRule {
+    /// `limit`, counted by `key`; all else as where a policy says nothing.
+    pub fn new(limit: Limit, key: Vec<KeyPart>) -> Self {
+        Self {
+            limit,
+            rate_index: 0,
+            key,
+            on_missing: OnMissing::default(),
+            exempt: Arc::default(),
+            shadow: false,
+            max_keys: Self::DEFAULT_MAX_KEYS,
+            overrides: Vec::new(),
+            queue: None,
+            on_limit: None,
+            on_change: OnChange::KeepUsed,
+            shared: None,
+            bandwidth: None,
+        }
+    }
+
     /// Where and how its counts are kept: what is in one of these is not in another.
     pub fn store(&self) -> &'static str {
         match self.shared.map(|shared| shared.sharing) {
@@ -117,6 +173,9 @@ pub enum OnMissing {
     Deny,
     /// The limit does not apply to it.
     Pass,
+    /// The same as if the part were there and empty; and the limit does not apply to a request
+    /// all of whose parts are so: nginx's way.
+    PassIfEmpty,
     /// All who lack the part share one key.
     #[default]
     Shared,

@@ -1,5 +1,6 @@
 //! Routes: which requests go where, under which limits.
 
+use crate::access::Access;
 use crate::host_pattern::HostPattern;
 use crate::path_pattern::PathPattern;
 use crate::request::Request;
@@ -15,6 +16,8 @@ pub struct Route {
     pub upstream: usize,
     /// What they are held to: indices into [`Policy::limits`](crate::Policy::limits).
     pub limits: Vec<usize>,
+    /// Who may take it.
+    pub access: Access,
 }
 
 /// Which requests take a route: those of which everything here holds.

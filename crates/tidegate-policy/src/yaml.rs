@@ -8,4 +8,4 @@ mod node;
 mod reader;
 
 pub(crate) use self::node::parse;
-pub(crate) use self::reader::{FIELD_MARKER, LIST_MARKER, read};
+pub(crate) use self::reader::{FIELD_MARKER, LIST_MARKER, SHORT_MARKER, read};

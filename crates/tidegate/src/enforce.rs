@@ -163,6 +163,10 @@ pub trait EnforceKeyed: Enforce {
     /// them); 0 of a limit whose permits come back with time.
     fn in_use(&self, key: KeyHash) -> u64;
 
+    /// How many permits of a gate are out, of all keys. Looks at the whole store, shard by shard:
+    /// for people, not for each request.
+    fn all_in_use(&self) -> u64;
+
     /// Completes when no permit of any key is out.
     fn vacated(&self) -> Vacated;
 
@@ -368,6 +372,10 @@ impl<M: FromAlgorithm> EnforceKeyed for Bound<M> {
 
     fn in_use(&self, key: KeyHash) -> u64 {
         self.store.in_use(key)
+    }
+
+    fn all_in_use(&self) -> u64 {
+        self.store.all_in_use()
     }
 
     fn vacated(&self) -> Vacated {

@@ -12,7 +12,9 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -21,8 +23,8 @@ use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
 use tokio::net::TcpStream;
 
+use super::resend::{Resend, ResendingSocket};
 use crate::body::RequestBody;
-use crate::socket::Socket;
 use crate::watch::{Late, Watch};
 
 /// A connection on which one request at a time is sent.
@@ -30,9 +32,10 @@ use crate::watch::{Late, Watch};
 pub(crate) struct Connection {
     sender: SendRequest<RequestBody>,
     /// `None` when the connection is closed: dropping it is what hands back an unsent request.
-    driver: Option<http1::Connection<Socket, RequestBody>>,
+    driver: Option<http1::Connection<ResendingSocket, RequestBody>>,
     /// Whether nobody is told of what happens: it was last driven without a waker.
     silent: bool,
+    resend: Rc<Resend>,
 }
 
 /// Why there is no response.
@@ -58,15 +61,22 @@ impl<F> Started for F where
 }
 
 impl Connection {
-    /// Speaks HTTP/1.1 on `stream`.
-    pub(crate) async fn open(stream: TcpStream) -> io::Result<Self> {
+    /// Longest header of a response, and longest trailer section, in bytes. It has 100 fields at
+    /// most, which is hyper's own bound.
+    const MAX_HEADER: usize = 64 * 1024;
+
+    /// Speaks HTTP/1.1 on `stream`, to the server that `resend` tells of.
+    pub(super) async fn open(stream: TcpStream, resend: Rc<Resend>) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        let handshake = http1::handshake(Socket::new(stream));
+        let mut http = http1::Builder::new();
+        http.max_header_size(Self::MAX_HEADER);
+        let handshake = http.handshake(ResendingSocket::new(stream, Rc::clone(&resend)));
         let (sender, driver) = handshake.await.map_err(io::Error::other)?;
         Ok(Self {
             sender,
             driver: Some(driver),
             silent: true,
+            resend,
         })
     }
 
@@ -81,8 +91,19 @@ impl Connection {
         }
     }
 
-    /// Puts `request` on the connection; [`response`](Self::response) sends it.
-    pub(crate) fn start(&mut self, request: Request<RequestBody>) -> impl Started + use<> {
+    /// Puts `request` on the connection; [`response`](Self::response) sends it. If nothing is heard
+    /// of it, it is sent again over a connection that is made within `again`, where it may be.
+    pub(super) fn start(
+        &mut self,
+        request: Request<RequestBody>,
+        again: Option<Duration>,
+    ) -> impl Started + use<> {
+        match again {
+            Some(timeout) if request.method().is_idempotent() && request.body().is_end_stream() => {
+                self.resend.allow(timeout);
+            }
+            Some(_) | None => self.resend.forbid(),
+        }
         self.sender.try_send_request(request)
     }
 

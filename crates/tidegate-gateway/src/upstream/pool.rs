@@ -2,7 +2,8 @@
 //!
 //! Last in, first out, so that few connections stay warm; bounded in number and in age. A
 //! connection that the server closed while it rested is found out when a request is put on it:
-//! nothing has been sent then, and the request goes over another.
+//! nothing has been sent then, and the request goes over another. Where it was found out too late,
+//! the request is sent again if it may be ([`resend`](super::resend)).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,15 +13,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use http::Request;
 use tokio::net::TcpStream;
 
-use super::connection::Connection;
+use super::connection::{Connection, Started};
+use super::resend::Resend;
+use crate::body::RequestBody;
 use crate::counters::CoreCounters;
+use crate::socket::Scratch;
 
 /// One server of an upstream: `host:port`.
 pub(crate) struct Server {
     address: Box<str>,
     counters: Arc<CoreCounters>,
+    scratch: Scratch,
     /// The oldest in front.
     idle: RefCell<VecDeque<Idle>>,
 }
@@ -45,10 +51,11 @@ impl Server {
     /// Longest rest of a connection.
     pub(crate) const MAX_REST: Duration = Duration::from_secs(30);
 
-    pub(crate) fn new(address: &str, counters: Arc<CoreCounters>) -> Self {
+    pub(crate) fn new(address: &str, counters: Arc<CoreCounters>, scratch: Scratch) -> Self {
         Self {
             address: Box::from(address),
             counters,
+            scratch,
             idle: RefCell::default(),
         }
     }
@@ -68,7 +75,9 @@ impl Server {
             });
         }
         let stream = tokio::time::timeout(timeout, TcpStream::connect(&*self.address)).await??;
-        let connection = Box::new(Connection::open(stream).await?);
+        let (counters, scratch) = (Arc::clone(&self.counters), Rc::clone(&self.scratch));
+        let resend = Resend::new(&self.address, counters, scratch);
+        let connection = Box::new(Connection::open(stream, resend).await?);
         self.counters.upstream_connections.add(1);
         Ok(Lease {
             connection,
@@ -114,6 +123,22 @@ impl fmt::Debug for Server {
 }
 
 impl Lease {
+    /// The server's address.
+    pub(crate) fn server(&self) -> &str {
+        &self.server.address
+    }
+
+    /// Puts `request` on the connection. Where its server may have closed it without our knowing,
+    /// and the request may be done twice, a new one is made for it within `timeout`.
+    pub(crate) fn start(
+        &mut self,
+        request: Request<RequestBody>,
+        timeout: Duration,
+    ) -> impl Started + use<> {
+        self.connection
+            .start(request, self.pooled.then_some(timeout))
+    }
+
     pub(crate) fn connection(&mut self) -> &mut Connection {
         &mut self.connection
     }

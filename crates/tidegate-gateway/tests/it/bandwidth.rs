@@ -240,6 +240,40 @@ async fn nobody_is_late_while_the_gateway_itself_holds_a_piece_back() {
     assert_eq!(gateway.counters().upstream_timeouts, 0);
 }
 
+// shows: A4 (bandwidth)
+#[tokio::test]
+async fn who_is_exempt_is_not_held_back() {
+    let upstream = byte_server().await;
+    // The first byte is free, the next comes in an hour.
+    let limit = "  slow:\n    bandwidth: 1B/h\n    exempt: { \"header:user-id\": ann }";
+    let gateway = Running::before(&[upstream.address], limit, "");
+    let mut client = gateway.connect().await;
+    client.send(get(1_000, "ann")).await;
+    assert_eq!(client.message().await.body.len(), 1_000);
+}
+
+#[tokio::test]
+async fn a_client_that_waits_for_a_response_that_is_held_back_is_not_slow_with_its_request() {
+    let upstream = Upstream::start(|mut served| async move {
+        served.wire.head().await;
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 1500\r\n\r\n";
+        served.wire.send(head).await;
+        served.wire.send(vec![b'z'; 1_500]).await;
+        served.wire.exactly(1_000).await;
+    })
+    .await;
+    // A piece waits for half a second, in which the client sends nothing.
+    let gateway = "  min_body_rate: 1KB/s\n  min_rate_grace: 250ms";
+    let limit = "  slow:\n    bandwidth: 1KB/s\n    burst: 500B";
+    let gateway = Running::before(&[upstream.address], limit, gateway);
+    let mut client = gateway.connect().await;
+    client
+        .send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n")
+        .await;
+    assert_eq!(client.message().await.body.len(), 1_500);
+    assert_eq!(gateway.counters().connections_timed_out, 0);
+}
+
 #[tokio::test]
 async fn a_response_that_waits_for_a_request_that_is_held_back_is_not_late() {
     // It says what it has got as it gets it.

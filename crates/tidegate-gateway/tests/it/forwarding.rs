@@ -41,8 +41,8 @@ async fn target_and_host_are_as_they_came() {
 }
 
 #[tokio::test]
-async fn an_absolute_target_wins_over_host() {
-    let request = "GET http://user@shop.example:81/a?b HTTP/1.1\r\nHost: other\r\n\r\n";
+async fn an_absolute_target_becomes_a_path_and_a_host() {
+    let request = "GET http://shop.example:81/a?b HTTP/1.1\r\nHost: Shop.example:81\r\n\r\n";
     let seen = forwarded(request, "").await;
     assert_eq!(seen.head.start, "GET /a?b HTTP/1.1");
     assert_eq!(seen.get("host").unwrap(), "shop.example:81");
@@ -190,33 +190,6 @@ async fn a_body_that_is_announced_is_asked_for() {
     let seen = upstream.seen().await;
     assert_eq!(seen.get("expect"), None);
     assert_eq!(seen.body, b"hello");
-}
-
-#[tokio::test]
-async fn two_lengths_of_one_body_are_not_passed_on() {
-    let request = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 30\r\n\
-         Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
-    let seen = forwarded(request, "").await;
-    assert_eq!(seen.get("content-length"), None);
-    assert_eq!(seen.body, b"abc");
-}
-
-#[tokio::test]
-async fn requests_that_two_would_read_differently_are_refused() {
-    assert_eq!(refused("GET / HTTP/1.1\r\n\r\n").await, 400);
-    assert_eq!(
-        refused("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").await,
-        400
-    );
-    assert_eq!(refused("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n").await, 400);
-    assert_eq!(refused("GET * HTTP/1.1\r\nHost: a\r\n\r\n").await, 400);
-    assert_eq!(refused("GET a:80 HTTP/1.1\r\nHost: a\r\n\r\n").await, 400);
-    assert_eq!(
-        refused("GET ftp://a/b HTTP/1.1\r\nHost: a\r\n\r\n").await,
-        400
-    );
-    let gzip = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n";
-    assert_eq!(refused(gzip).await, 501);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use tidegate::{Clock, SystemClock};
-use tidegate_gateway::{Counters, CountersSnapshot, Gateway, TokioTimer};
+use tidegate_gateway::{Counters, CountersSnapshot, Gateway, Reopen, TokioTimer};
 use tidegate_node::{Node, Timer};
 use tidegate_policy::Policy;
 use tokio::sync::oneshot;
@@ -20,6 +20,7 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) node: Arc<Node>,
     counters: Counters,
+    pub(crate) log: Reopen,
     stop: Option<oneshot::Sender<()>>,
     ended: JoinHandle<io::Result<()>>,
 }
@@ -86,6 +87,7 @@ impl Running {
         let bound = Gateway::bind_on(&config, Arc::clone(&node), timer, cores).expect("a port");
         let address = bound.local_addrs()[0];
         let counters = bound.counters();
+        let log = bound.reopen();
         let (stop, stopped) = oneshot::channel();
         let ended = tokio::spawn(bound.run(async move {
             let _ = stopped.await;
@@ -94,6 +96,7 @@ impl Running {
             address,
             node,
             counters,
+            log,
             stop: Some(stop),
             ended,
         }

@@ -1,5 +1,7 @@
 //! Refusals, and what is given back when.
 
+use tidegate::Timestamp;
+
 use crate::gateway::{Running, policy};
 use crate::upstream::{OK, Upstream};
 use crate::wire::{Wire, soon};
@@ -104,6 +106,30 @@ async fn fields_are_as_the_policy_says() {
         assert_eq!(answer.get("x-ratelimit-limit").unwrap(), "1");
         assert_eq!(answer.get("x-ratelimit-remaining").unwrap(), "0");
         assert_eq!(answer.get("x-ratelimit-reset").unwrap(), "3600");
+    }
+}
+
+// shows: D4 (X-RateLimit)
+#[tokio::test]
+async fn each_family_of_fields_is_there_or_not_for_itself() {
+    let upstream = Upstream::answering(OK).await;
+    let fields = "  headers: { rate_limit: false, rate_limit_draft_6: true, x_rate_limit: true, \
+                  x_rate_limit_reset: epoch, retry_after: false }";
+    let gateway = Running::before(&[upstream.address], ONE_AN_HOUR, fields);
+    let mut client = gateway.connect().await;
+    for status in [200, 429] {
+        let before = gateway.node.clock().now();
+        let answer = client.get("/").await;
+        assert_eq!(answer.status(), status);
+        assert_eq!(answer.get("ratelimit"), None);
+        assert_eq!(answer.get("ratelimit-policy"), None);
+        assert_eq!(answer.get("retry-after"), None);
+        assert_eq!(answer.get("ratelimit-limit").unwrap(), "1");
+        assert_eq!(answer.get("ratelimit-remaining").unwrap(), "0");
+        assert_eq!(answer.get("ratelimit-reset").unwrap(), "3600");
+        let reset: u64 = answer.get("x-ratelimit-reset").unwrap().parse().unwrap();
+        let hour = Timestamp::from_secs(reset).since(before).as_secs_f64();
+        assert!((3_590.0..3_610.0).contains(&hour), "{hour}");
     }
 }
 

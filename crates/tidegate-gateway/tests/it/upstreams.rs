@@ -143,18 +143,34 @@ async fn an_upstream_that_dies_within_its_response_ends_the_client_connection() 
 
 /// Two lengths of one body: whoever believes the other one reads the next answer wrongly.
 #[tokio::test]
-async fn a_length_beside_chunks_is_not_passed_on() {
-    let both = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n\
-                5\r\nhello\r\n0\r\n\r\n";
-    let upstream = Upstream::answering(both).await;
-    let gateway = Running::before(&[upstream.address], "", "");
-    let mut client = gateway.connect().await;
-    for _ in 0..2 {
-        let answer = client.get("/").await;
-        assert_eq!(
-            (answer.get("content-length"), answer.text()),
-            (None, "hello")
-        );
+async fn an_answer_with_two_lengths_is_502() {
+    for lengths in [
+        "Content-Length: 3\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5",
+        "Content-Length: 5\r\nContent-Length: 5",
+        "Content-Length: 5\r\nContent-Length: 6",
+        "Content-Length: 5, 5",
+        "Content-Length: +5",
+        "Content-Length: -5",
+        "Content-Length: 99999999999999999999",
+    ] {
+        let mut upstream = Upstream::start(move |mut served| async move {
+            while served.request().await.is_some() {
+                let both = format!("HTTP/1.1 200 OK\r\n{lengths}\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
+                if served.wire.try_send(both).await.is_err() {
+                    return;
+                }
+            }
+        })
+        .await;
+        let gateway = Running::before(&[upstream.address], "", "");
+        let mut client = gateway.connect().await;
+        for _ in 0..2 {
+            assert_eq!(client.get("/").await.status(), 502, "{lengths}");
+            upstream.seen().await;
+        }
+        assert!(!upstream.has_seen(), "{lengths}: nothing is sent twice");
+        assert_eq!(gateway.counters().upstream_idle, 0, "{lengths}");
     }
 }
 
@@ -203,24 +219,107 @@ async fn a_stale_pooled_connection_loses_no_request() {
     assert_eq!(gateway.counters().upstream_broken, 0);
 }
 
-/// What has been sent may have been done: it is not sent again.
+/// A server that answers the first request of its first connection, and hangs up upon the second,
+/// having sent `last`; further connections it hangs up at once if it is `rude`.
+async fn hangs_up_upon_the_second(last: &'static str, rude: bool) -> Upstream {
+    let connections = std::sync::atomic::AtomicUsize::new(0);
+    Upstream::start(move |mut served| {
+        let is_first = connections.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+        async move {
+            if !is_first && !rude {
+                while served.request().await.is_some() {
+                    served.wire.send(OK).await;
+                }
+                return;
+            }
+            served.request().await;
+            if is_first {
+                served.wire.send(OK).await;
+                served.request().await;
+            }
+            served.wire.send(last).await;
+        }
+    })
+    .await
+}
+
+/// What has been sent may have been done: what must not be done twice is not sent again.
 #[tokio::test]
 async fn a_request_that_was_sent_is_not_sent_again() {
-    let mut upstream = Upstream::start(|mut served| async move {
-        served.request().await;
-        served.wire.send(OK).await;
-        served.request().await;
-        // And hangs up upon the second.
-    })
-    .await;
+    for request in [
+        "POST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+        "PATCH /2 HTTP/1.1\r\nHost: a\r\n\r\n",
+        // It may be, and cannot: its body has gone.
+        "PUT /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi",
+    ] {
+        let mut upstream = hangs_up_upon_the_second("", false).await;
+        let gateway = Running::before(&[upstream.address], "", "");
+        let mut client = gateway.connect().await;
+        assert_eq!(client.get("/1").await.status(), 200);
+        assert_eq!(client.ask(request).await.status(), 502, "{request}");
+        assert!(upstream.seen().await.head.start.contains("/1"));
+        assert!(upstream.seen().await.head.start.contains("/2"));
+        assert!(!upstream.has_seen());
+        assert_eq!(upstream.connections(), 1);
+        assert_eq!(gateway.counters().upstream_retries, 0);
+    }
+}
+
+/// Its server may have closed the connection before it saw the request.
+// shows: D1 (HTTP/1.1 to fixed servers)
+#[tokio::test]
+async fn a_request_that_may_be_done_twice_is_sent_again_where_a_rested_connection_breaks_off() {
+    for request in [
+        "GET /2 HTTP/1.1\r\nHost: a\r\n\r\n",
+        "DELETE /2 HTTP/1.1\r\nHost: a\r\n\r\n",
+        "OPTIONS /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+    ] {
+        let mut upstream = hangs_up_upon_the_second("", false).await;
+        let gateway = Running::before(&[upstream.address], "", "");
+        let mut client = gateway.connect().await;
+        assert_eq!(client.get("/1").await.status(), 200);
+        assert_eq!(client.ask(request).await.text(), "ok", "{request}");
+        // The new connection is as good as any.
+        assert_eq!(client.get("/3").await.status(), 200);
+        for path in ["/1", "/2", "/2", "/3"] {
+            assert!(upstream.seen().await.head.start.contains(path));
+        }
+        assert_eq!(upstream.connections(), 2);
+        let counters = gateway.counters();
+        assert_eq!(counters.upstream_retries, 1);
+        assert_eq!(counters.upstream_connections, 2);
+        assert_eq!(counters.upstream_broken, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_sent_again_once_and_never_behind_the_beginning_of_an_answer() {
+    let mut upstream = hangs_up_upon_the_second("", true).await;
     let gateway = Running::before(&[upstream.address], "", "");
     let mut client = gateway.connect().await;
     assert_eq!(client.get("/1").await.status(), 200);
     assert_eq!(client.get("/2").await.status(), 502);
-    assert!(upstream.seen().await.head.start.contains("/1"));
-    assert!(upstream.seen().await.head.start.contains("/2"));
+    for path in ["/1", "/2", "/2"] {
+        assert!(upstream.seen().await.head.start.contains(path));
+    }
     assert!(!upstream.has_seen());
+
+    let upstream = hangs_up_upon_the_second("HTTP/1.1 2", false).await;
+    let gateway = Running::before(&[upstream.address], "", "");
+    let mut client = gateway.connect().await;
+    assert_eq!(client.get("/1").await.status(), 200);
+    assert_eq!(client.get("/2").await.status(), 502);
     assert_eq!(upstream.connections(), 1);
+
+    // On a new connection there is no doubt: the server has hung up upon the request.
+    let upstream = hangs_up_upon_the_second("", true).await;
+    let gateway = Running::before(&[upstream.address], "", "");
+    let mut client = gateway.connect().await;
+    assert_eq!(client.get("/1").await.status(), 200);
+    assert_eq!(client.get("/2").await.status(), 502);
+    assert_eq!(client.get("/3").await.status(), 502);
+    assert_eq!(upstream.connections(), 3);
+    assert_eq!(gateway.counters().upstream_retries, 1);
 }
 
 #[tokio::test]

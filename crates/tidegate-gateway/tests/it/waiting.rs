@@ -24,7 +24,7 @@ const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 struct ManualTimer(mpsc::UnboundedSender<Asked>);
 
 /// Until when somebody sleeps, and what wakes them.
-type Asked = (Timestamp, oneshot::Sender<()>);
+pub(crate) type Asked = (Timestamp, oneshot::Sender<()>);
 
 impl Timer for ManualTimer {
     fn sleep_until(&self, at: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -37,7 +37,7 @@ impl Timer for ManualTimer {
 }
 
 /// A gateway under this limit; its clock, which stands still, and what its timer is asked for.
-fn limited(
+pub(crate) fn limited(
     upstream: &Upstream,
     limit: &str,
 ) -> (Running, ManualClock, mpsc::UnboundedReceiver<Asked>) {
@@ -94,6 +94,82 @@ async fn a_client_that_goes_away_while_it_waits_gives_its_permits_back() {
     assert_eq!(second, first, "the place in the row was given up");
     ring.send(()).unwrap();
     assert_eq!(client.message().await.status(), 200);
+}
+
+/// What a client has sent behind the header of a request that waits, and nobody reads meanwhile.
+const UNREAD: [&str; 4] = [
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HT",
+];
+
+/// hyper does not look at a socket while it has unread bytes of it.
+#[tokio::test]
+async fn a_client_that_goes_away_behind_unread_bytes_gives_its_permits_back() {
+    for unread in UNREAD {
+        let upstream = Upstream::answering(OK).await;
+        let (gateway, _, mut asked) = paced(&upstream);
+        let mut client = gateway.connect().await;
+        assert_eq!(client.get("/1").await.status(), 200);
+        client.send(unread).await;
+        let (first, mut ring) = soon(asked.recv()).await.unwrap();
+        drop(client);
+        soon(ring.closed()).await;
+        let mut client = gateway.connect().await;
+        client.send("GET /3 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let (second, ring) = soon(asked.recv()).await.unwrap();
+        assert_eq!(second, first, "the place in the row was given up: {unread}");
+        ring.send(()).unwrap();
+        assert_eq!(client.message().await.status(), 200);
+    }
+}
+
+/// More than hyper would read: the kernel has it.
+#[tokio::test]
+async fn a_client_that_goes_away_behind_a_long_body_leaves_the_line() {
+    let (upstream, mut held) = Upstream::held(NOTHING_YET, OK).await;
+    let (gateway, _, mut asked) = limited(&upstream, ONE_SLOT_AND_A_LINE);
+    let mut inside = gateway.connect().await;
+    inside.send(GET).await;
+    let finish = soon(held.recv()).await.unwrap();
+    let mut goes_away = gateway.connect().await;
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n";
+    goes_away
+        .send(format!("{head}{}", "x".repeat(40_000)))
+        .await;
+    let (_, mut gone) = soon(asked.recv()).await.unwrap();
+    drop(goes_away);
+    soon(gone.closed()).await;
+    finish.send(()).unwrap();
+    assert_eq!(inside.message().await.status(), 200);
+}
+
+/// The upstream is told by the end of its connection, whatever of the request it has taken.
+#[tokio::test]
+async fn a_client_that_goes_away_behind_unread_bytes_ends_what_the_upstream_does_for_it() {
+    for unread in UNREAD {
+        let (send, mut ends) = mpsc::unbounded_channel();
+        let upstream = Upstream::start(move |mut served| {
+            let send = send.clone();
+            async move {
+                served.wire.head().await;
+                send.send("begun").unwrap();
+                served.wire.rest().await;
+                send.send("over").unwrap();
+            }
+        })
+        .await;
+        let gateway = Running::before(&[upstream.address], "", "");
+        let mut client = gateway.connect().await;
+        client.send(unread).await;
+        assert_eq!(soon(ends.recv()).await.unwrap(), "begun");
+        drop(client);
+        assert_eq!(soon(ends.recv()).await.unwrap(), "over", "{unread}");
+        gateway
+            .counted(|counters| counters.connections_open == 0)
+            .await;
+    }
 }
 
 const NOTHING_YET: &str = "";

@@ -225,6 +225,22 @@ impl Wire {
         std::mem::take(&mut self.buffer)
     }
 
+    /// Says that nothing more will be sent, and still reads.
+    pub(crate) async fn shut(&mut self) {
+        self.stream.shutdown().await.expect("a socket that is open");
+    }
+
+    /// Reads for as long as something comes; what ended it.
+    pub(crate) async fn end(&mut self) -> (Vec<u8>, std::io::Result<()>) {
+        loop {
+            match soon(self.stream.read_buf(&mut self.buffer)).await {
+                Ok(0) => return (std::mem::take(&mut self.buffer), Ok(())),
+                Ok(_) => {}
+                Err(error) => return (std::mem::take(&mut self.buffer), Err(error)),
+            }
+        }
+    }
+
     /// Waits until the other end has closed, and says whether it sent nothing before.
     pub(crate) async fn closes_quietly(&mut self) -> bool {
         self.rest().await.is_empty()

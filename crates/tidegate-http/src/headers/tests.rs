@@ -185,3 +185,36 @@ fn x_rate_limit_speaks_of_the_burst_and_resets_in_seconds() {
         ["20", "0", "90"],
     );
 }
+
+#[test]
+fn the_older_drafts_say_the_same_under_their_own_names() {
+    let fields = rate_limit_draft_6(&denied(Retry::After(MS(600)), MS(12_000)));
+    let told = fields
+        .each_ref()
+        .map(|(name, value)| (name.as_str(), value.to_str().unwrap()));
+    assert_eq!(
+        told,
+        [
+            ("ratelimit-limit", "20"),
+            ("ratelimit-remaining", "0"),
+            ("ratelimit-reset", "12")
+        ]
+    );
+}
+
+#[test]
+fn a_reset_in_unix_time_is_never_too_early() {
+    let at = |decision: &Decision, now: u64| {
+        let fields = x_rate_limit_epoch(decision, Timestamp::from_nanos(now));
+        fields[2].1.to_str().unwrap().to_owned()
+    };
+    let second = 1_000_000_000;
+    assert_eq!(at(&allowed(20, 19, MS(600)), 1_000 * second), "1001");
+    assert_eq!(
+        at(&allowed(20, 19, MS(600)), 1_000 * second + second / 2),
+        "1002"
+    );
+    assert_eq!(at(&allowed(20, 20, Duration::ZERO), 1_000 * second), "1000");
+    let refused = denied(Retry::After(MS(90_000)), MS(12_000));
+    assert_eq!(at(&refused, 1_000 * second), "1090");
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate::{Algorithm, Quota, Retry};
 use tidegate_node::Outcome;
-use tidegate_policy::{KeyPart, OnMissing, Override};
+use tidegate_policy::{KeyPart, LimitRule, OnMissing, Override};
 
 use crate::request::{Sent, bucket, decide, node, passed, rule, user};
 
@@ -77,6 +77,41 @@ fn a_shadow_limit_is_not_charged_for_what_another_refuses() {
     assert_eq!(admission.shadow()[0].decision.remaining, 97);
 }
 
+// shows: A9, D3 (limit_req)
+#[test]
+fn shadow_zones_of_nginx_are_one_dry_run_and_what_they_would_delay_is_counted() {
+    let zone = |name, burst| LimitRule {
+        shadow: true,
+        ..rule(
+            name,
+            Algorithm::Nginx {
+                requests: 1,
+                per_minute: true,
+                burst,
+                delay: Some(0),
+            },
+            vec![],
+        )
+    };
+    let (node, _) = node(vec![zone("wide", 5), zone("narrow", 1)]);
+    for _ in 0..10 {
+        let snapshot = node.snapshot();
+        let admission = decide(&node, &snapshot, &Sent::by("a"));
+        assert!(admission.is_allowed());
+        assert_eq!(admission.delay(), Duration::ZERO);
+    }
+    let snapshot = node.snapshot();
+    let count = |at: usize, outcome| snapshot.limits()[at].counts().get(outcome);
+    for at in [0, 1] {
+        assert_eq!(count(at, Outcome::Allowed), 1);
+        assert_eq!(count(at, Outcome::ShadowDelayed), 1);
+    }
+    // What `narrow` would have refused was not charged to `wide`.
+    assert_eq!(count(0, Outcome::ShadowDenied), 0);
+    assert_eq!(count(1, Outcome::ShadowDenied), 8);
+    assert_eq!(count(0, Outcome::Delayed) + count(1, Outcome::Delayed), 0);
+}
+
 // shows: A5 (HTTP parts)
 #[test]
 fn a_missing_part_is_denied_passed_or_shared() {
@@ -93,6 +128,42 @@ fn a_missing_part_is_denied_passed_or_shared() {
             .count();
         assert_eq!(passed, expected, "{on_missing:?}");
     }
+}
+
+// shows: A5 (HTTP parts), D3 (limit_req)
+#[test]
+fn with_pass_if_empty_a_missing_part_is_an_empty_one_and_an_empty_key_is_not_limited() {
+    let two = ["a", "b"].map(|name| KeyPart::Header(name.to_owned()));
+    let mut limit = rule("l", bucket(Quota::per_hour(1)), two.to_vec());
+    limit.on_missing = OnMissing::PassIfEmpty;
+    let keyless = LimitRule {
+        on_missing: OnMissing::PassIfEmpty,
+        ..rule("in-all", bucket(Quota::per_hour(100)), vec![])
+    };
+    let (node, _) = node(vec![limit, keyless]);
+    let sent = |headers: &[(&'static str, &'static str)]| Sent {
+        ip: None,
+        headers: headers.to_vec(),
+    };
+    for (headers, expected) in [
+        (&[][..], 5),
+        (&[("a", "")], 5),
+        (&[("a", ""), ("b", "")], 5),
+        (&[("a", "1")], 1),
+        (&[("a", "1"), ("b", "")], 0),
+        (&[("b", "1")], 1),
+        (&[("a", ""), ("b", "1")], 0),
+        (&[("a", "1"), ("b", "1")], 1),
+    ] {
+        assert_eq!(passed(&node, &sent(headers), 5), expected, "{headers:?}");
+    }
+    let snapshot = node.snapshot();
+    let admission = decide(&node, &snapshot, &sent(&[]));
+    assert_eq!(
+        admission.limit(),
+        Some("in-all"),
+        "a limit without a key holds"
+    );
 }
 
 // shows: A5 (HTTP parts)

@@ -9,4 +9,5 @@ mod rates;
 mod reload;
 mod request;
 mod shared;
+mod waits;
 mod watch;

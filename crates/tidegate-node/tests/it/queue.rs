@@ -16,6 +16,7 @@ fn places(max: u64) -> LimitRule {
         queue: Some(Queue {
             length: 100,
             max_wait: Duration::from_millis(100),
+            first: None,
         }),
         ..rule("places", Algorithm::Concurrency { max }, user())
     }
@@ -73,6 +74,7 @@ fn a_bulkhead_is_not_held_while_a_rate_is_waited_for() {
         queue: Some(Queue {
             length: 100,
             max_wait: Duration::from_millis(100),
+            first: None,
         }),
         ..rule("rate", bucket(Quota::per_second(1)), user())
     };

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tidegate::{Algorithm, Limit, ManualClock, OnChange, Quota, Timestamp};
+use tidegate::{Algorithm, Limit, ManualClock, Quota, Timestamp};
 use tidegate_node::{Admission, Call, Node, Pending, Snapshot, Timer, Turn};
-use tidegate_policy::{KeyPart, LimitRule, OnMissing, Policy, Request};
+use tidegate_policy::{KeyPart, LimitRule, Policy, Request};
 
 /// A request of an address, with headers.
 #[derive(Clone, Debug)]
@@ -64,17 +64,8 @@ pub(crate) fn user() -> Vec<KeyPart> {
 
 pub(crate) fn rule(name: &str, algorithm: Algorithm, key: Vec<KeyPart>) -> LimitRule {
     LimitRule {
-        limit: Limit::new(name, algorithm).unwrap(),
-        rate_index: 0,
-        key,
-        on_missing: OnMissing::Shared,
-        shadow: false,
         max_keys: 1_000,
-        overrides: Vec::new(),
-        queue: None,
-        on_change: OnChange::KeepUsed,
-        shared: None,
-        bandwidth: None,
+        ..LimitRule::new(Limit::new(name, algorithm).unwrap(), key)
     }
 }
 

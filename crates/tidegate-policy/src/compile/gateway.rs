@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 
 use super::names::Names;
-use super::scalars::{duration, listen, number, size, timeout};
-use super::{check_count, hidden, routes};
+use super::scalars::{duration, listen, number, size, size_per_second, timeout};
+use super::{access, check_count, hidden, observe, routes};
 use crate::admin::Admin;
 use crate::file::{AdminFile, GatewayFile, PolicyFile};
 use crate::gateway::Gateway;
@@ -17,10 +17,14 @@ use crate::source::Span;
 
 /// Most addresses that the gateway listens on.
 const MAX_LISTEN: usize = 64;
-/// Most entries of `trusted_proxies`.
-const MAX_TRUSTED_PROXIES: usize = 1_000;
+/// Most entries of a list of addresses and networks.
+pub(super) const MAX_NETWORKS: usize = 1_000;
 /// Bounds of `max_header_bytes`: what an HTTP parser needs, and what one request may cost.
 const HEADER_BYTES: std::ops::RangeInclusive<u64> = 8 * 1024..=1024 * 1024;
+/// Bounds of `max_trailer_bytes`: it has an end even where it has no fields.
+const TRAILER_BYTES: std::ops::RangeInclusive<u64> = 2..=1024 * 1024;
+/// Bounds of the slowest rates: more is a matter of limits.
+const MIN_RATES: std::ops::RangeInclusive<u64> = 0..=1024 * 1024;
 
 pub(super) fn ipv6_prefix(file: &GatewayFile, report: &Report<'_>) -> Option<u8> {
     let bits = number(&file.ipv6_prefix, "ipv6_prefix", 1..=128, report)?;
@@ -40,26 +44,22 @@ pub(super) fn compile(
         let number = number(field, name, 1..=most, report);
         number.and_then(|number| usize::try_from(number).ok())
     };
-    let max_header_bytes = size(
-        &file.max_header_bytes,
-        "max_header_bytes",
-        &HEADER_BYTES,
-        report,
-    );
+    let bytes = |field, name, range| {
+        let bytes = size(field, name, range, report);
+        bytes.and_then(|bytes| usize::try_from(bytes).ok())
+    };
     let time = |field, name| timeout(field, name, report);
+    let min_rate = |field, name| size_per_second(field, name, &MIN_RATES, report);
     Gateway {
         listen: addresses(file, report).unwrap_or(default.listen),
         trusted_proxies: trusted_proxies(file, report),
         ipv6_prefix,
+        access: access::compile(&file.access, report),
         routes: routes.into_iter().flatten().collect(),
-        rate_limit_headers: *file
-            .rate_limit_headers
-            .get()
-            .unwrap_or(&default.rate_limit_headers),
-        x_rate_limit_headers: *file
-            .x_rate_limit_headers
-            .get()
-            .unwrap_or(&default.x_rate_limit_headers),
+        headers: observe::limit_headers(file, report),
+        access_log: observe::access_log(file, report),
+        request_id: observe::request_id(file, report),
+        debug_header: observe::debug_header(file, report),
         header_timeout: time(&file.header_timeout, "header_timeout")
             .unwrap_or(default.header_timeout),
         idle_timeout: time(&file.idle_timeout, "idle_timeout").unwrap_or(default.idle_timeout),
@@ -67,9 +67,25 @@ pub(super) fn compile(
             .unwrap_or(default.connect_timeout),
         response_timeout: time(&file.response_timeout, "response_timeout")
             .unwrap_or(default.response_timeout),
-        max_header_bytes: max_header_bytes
-            .and_then(|bytes| usize::try_from(bytes).ok())
+        min_body_rate: min_rate(&file.min_body_rate, "min_body_rate")
+            .unwrap_or(default.min_body_rate),
+        min_response_rate: min_rate(&file.min_response_rate, "min_response_rate")
+            .unwrap_or(default.min_response_rate),
+        min_rate_grace: time(&file.min_rate_grace, "min_rate_grace")
+            .unwrap_or(default.min_rate_grace),
+        max_header_bytes: bytes(&file.max_header_bytes, "max_header_bytes", &HEADER_BYTES)
             .unwrap_or(default.max_header_bytes),
+        max_trailer_bytes: bytes(&file.max_trailer_bytes, "max_trailer_bytes", &TRAILER_BYTES)
+            .unwrap_or(default.max_trailer_bytes),
+        max_connection_age: time(&file.max_connection_age, "max_connection_age")
+            .unwrap_or(default.max_connection_age),
+        max_requests_per_connection: number(
+            &file.max_requests_per_connection,
+            "max_requests_per_connection",
+            1..=1_000_000_000,
+            report,
+        )
+        .unwrap_or(default.max_requests_per_connection),
         max_headers: count(&file.max_headers, "max_headers", 1_000).unwrap_or(default.max_headers),
         max_connections: count(&file.max_connections, "max_connections", 1_000_000)
             .unwrap_or(default.max_connections),
@@ -117,7 +133,7 @@ fn trusted_proxies(file: &GatewayFile, report: &Report<'_>) -> Vec<IpNet> {
     let place = file.trusted_proxies.place();
     check_count(
         networks.len(),
-        MAX_TRUSTED_PROXIES,
+        MAX_NETWORKS,
         "trusted proxies",
         place,
         report,
@@ -125,7 +141,7 @@ fn trusted_proxies(file: &GatewayFile, report: &Report<'_>) -> Vec<IpNet> {
     networks
 }
 
-fn network(text: &str, place: Span, report: &Report<'_>) -> Option<IpNet> {
+pub(super) fn address_or_network(text: &str, place: Span, report: &Report<'_>) -> Option<IpNet> {
     let address = text.parse::<IpAddr>().map(IpNet::from);
     let Ok(network) = address.or_else(|_| text.parse::<IpNet>()) else {
         let message = format!("{} is no address and no network", quote(text));
@@ -133,6 +149,11 @@ fn network(text: &str, place: Span, report: &Report<'_>) -> Option<IpNet> {
         report.push(Finding::error(place, message).help(help));
         return None;
     };
+    Some(network)
+}
+
+fn network(text: &str, place: Span, report: &Report<'_>) -> Option<IpNet> {
+    let network = address_or_network(text, place, report)?;
     let whole = network.trunc();
     if network.prefix_len() == 0 {
         let message = format!(

@@ -1,11 +1,13 @@
 //! `limits:`
 
+use std::sync::Arc;
+
 use tidegate::{Limit, OnChange};
 
 use super::algorithm;
 use super::names::NameSet;
 use super::scalars::number;
-use super::{bandwidth, check_count, idle, overrides, queue, rates, sharing};
+use super::{access, bandwidth, check_count, idle, on_limit, overrides, queue, rates, sharing};
 
 use crate::file::{Field, LimitFile, Map, OnChangeName, OnMissingName};
 use crate::key::{KeyPart, KeyPartError};
@@ -24,6 +26,7 @@ const MAX_OVERRIDES: usize = 100_000;
 pub(super) fn compile(
     limits: &Map<LimitFile>,
     names: &NameSet<'_>,
+    upstreams: &mut NameSet<'_>,
     (ipv6_prefix, has_redis): (u8, bool),
     report: &Report<'_>,
 ) -> Vec<LimitRule> {
@@ -33,7 +36,8 @@ pub(super) fn compile(
     }
     let rules = limits.iter().filter_map(|(name, place, limit)| {
         rates::check_names(name, place, limit.get()?, names, report);
-        limit_rules(name, place, limit, (ipv6_prefix, has_redis), report)
+        let around = (ipv6_prefix, has_redis);
+        limit_rules(name, place, limit, upstreams, around, report)
     });
     rules.flatten().collect()
 }
@@ -68,6 +72,7 @@ fn limit_rules(
     name: &str,
     place: Span,
     field: &Field<LimitFile>,
+    upstreams: &mut NameSet<'_>,
     (ipv6_prefix, has_redis): (u8, bool),
     report: &Report<'_>,
 ) -> Option<Vec<LimitRule>> {
@@ -80,29 +85,27 @@ fn limit_rules(
         report,
     )
     .unwrap_or(LimitRule::DEFAULT_MAX_KEYS as u64);
+    let on_limit = on_limit::compile(file, upstreams, report);
     let kinds_are_right = check_kind(name, place, file, map, report);
     if file.bandwidth.is_written() {
         let compiled = bandwidth::compile(name, file, key.as_deref(), ipv6_prefix, report);
         let (limit, bandwidth, overrides) = compiled.filter(|_| kinds_are_right)?;
         return Some(vec![LimitRule {
-            limit,
-            rate_index: 0,
-            key: key?,
             on_missing: on_missing(file),
+            exempt: Arc::new(access::lists(&file.exempt, report)),
             shadow: file.shadow.get().copied().unwrap_or(false),
             max_keys: usize::try_from(max_keys).ok()?,
-            queue: None,
             on_change: on_change(file, report)?,
-            shared: None,
             bandwidth: Some(bandwidth),
             overrides,
+            ..LimitRule::new(limit, key?)
         }]);
     }
     bandwidth::refuse_elsewhere(file, report);
     let settings = algorithm::settings(file, report);
     let settings = settings.filter(|_| kinds_are_right)?;
 
-    let queue = queue::compile(file, settings.kind, report)?;
+    let queue = queue::compile(file, settings.kind, ipv6_prefix, report)?;
     let shared = sharing::compile(file, settings.kind, has_redis, report)?;
     let numbers = rates::of_limit(file, settings.kind, report)?;
     let limits: Vec<_> = (numbers.iter().enumerate())
@@ -120,19 +123,22 @@ fn limit_rules(
     if !file.overrides.is_written() {
         idle::warn(&limits, &numbers, report);
     }
-    let key = key?;
+    let (key, on_limit) = (key?, on_limit?);
     let overrides = overrides::compile(name, file, settings, &numbers, &key, ipv6_prefix, report);
     let on_missing = on_missing(file);
     let (max_keys, on_change) = (usize::try_from(max_keys).ok()?, on_change(file, report)?);
+    let exempt = Arc::new(access::lists(&file.exempt, report));
     let each = limits.into_iter().zip(overrides).enumerate();
     let rules = each.map(|(rate_index, (limit, overrides))| LimitRule {
         limit,
         rate_index,
         key: key.clone(),
         on_missing,
+        exempt: exempt.clone(),
         shadow: file.shadow.get().copied().unwrap_or(false),
         max_keys,
-        queue,
+        queue: queue.clone(),
+        on_limit: on_limit.clone(),
         on_change,
         shared,
         bandwidth: None,
@@ -145,6 +151,7 @@ fn on_missing(file: &LimitFile) -> OnMissing {
     match file.on_missing.get() {
         Some(OnMissingName::Deny) => OnMissing::Deny,
         Some(OnMissingName::Pass) => OnMissing::Pass,
+        Some(OnMissingName::PassIfEmpty) => OnMissing::PassIfEmpty,
         Some(OnMissingName::Shared) | None => OnMissing::Shared,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tidegate::MAX_LIMITS_PER_CHECK;
 
 use super::names::{Names, check_name};
-use super::{check_count, rates};
+use super::{access, check_count, rates};
 use crate::file::{Field, GatewayFile, MatchFile, OneOrMany, RouteFile, Scalar};
 use crate::host_pattern::HostPattern;
 use crate::key::is_token;
@@ -79,12 +79,14 @@ fn compile_route<'f>(
         Some(matcher) => route_match(matcher, report),
         None => RouteMatch::default(),
     };
+    let access = access::compile(&file.access, report);
     let is_right = report.errors() == errors && !file.id.is_wrong() && !file.matcher.is_wrong();
     Some(Route {
         id: file.id.get()?.clone(),
         matcher,
         upstream: upstream?,
         limits,
+        access,
     })
     .filter(|_| is_right)
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::file::{DurationText, Field, SizeText};
+use crate::file::{DurationText, Field, SizePerSecondText, SizeText};
 use crate::grammar::{GrammarError, parse_duration, parse_size};
 use crate::quote::quote;
 use crate::report::{Finding, Report};
@@ -50,6 +50,24 @@ pub(super) fn size(
     let (text, place) = field.placed()?;
     let bytes = parsed(parse_size(text.as_str()), place, report)?;
     within(bytes, place, name, range, report)
+}
+
+/// A size in bytes per second of a range; no other time than a second can be said.
+pub(super) fn size_per_second(
+    field: &Field<SizePerSecondText>,
+    name: &str,
+    range: &RangeInclusive<u64>,
+    report: &Report<'_>,
+) -> Option<u64> {
+    let (text, place) = field.placed()?;
+    let text = text.as_str().trim();
+    let size = text.strip_suffix('s').map(str::trim_end);
+    let size = size.and_then(|text| text.strip_suffix('/'));
+    let bytes = parse_size(size.unwrap_or(text)).map_err(|_| GrammarError {
+        message: format!("{} is no number of bytes per second", quote(text)),
+        help: format!("write `{name}: 240B/s` or `1KiB/s`"),
+    });
+    within(parsed(bytes, place, report)?, place, name, range, report)
 }
 
 /// Any time.

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use crate::source::Span;
-use crate::yaml::{FIELD_MARKER, LIST_MARKER};
+use crate::yaml::{FIELD_MARKER, LIST_MARKER, SHORT_MARKER};
 
 /// A value of a policy file: absent, or there and wrong (which has been reported), or there.
 #[derive(Debug)]
@@ -246,5 +246,51 @@ impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let one = generator.subschema_for::<T>();
         json_schema!({ "anyOf": [one, { "type": "array", "items": one }] })
+    }
+}
+
+/// A map, or a text that says the most important of it.
+#[derive(Debug)]
+pub(crate) enum MapOrText<T> {
+    Map(T),
+    Text(String),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for MapOrText<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(SHORT_MARKER, MapOrTextVisitor(PhantomData))
+    }
+}
+
+struct MapOrTextVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for MapOrTextVisitor<T> {
+    type Value = MapOrText<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or a map")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, map: D) -> Result<Self::Value, D::Error> {
+        T::deserialize(map).map(MapOrText::Map)
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(MapOrText::Text(text.to_owned()))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for MapOrText<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("Text_or_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let map = generator.subschema_for::<T>();
+        json_schema!({ "anyOf": [{ "type": "string" }, map] })
     }
 }

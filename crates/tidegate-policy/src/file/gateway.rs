@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use super::{DurationText, Field, Map, OneOrMany, Scalar, SizeText};
+use super::{
+    AccessLogFile, DebugHeaderFile, DurationText, Field, HeadersFile, Map, MapOrText, OneOrMany,
+    Scalar, SizePerSecondText, SizeText,
+};
 
 /// The reverse proxy.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -19,12 +22,23 @@ pub(crate) struct GatewayFile {
     pub(crate) trusted_proxies: Field<OneOrMany<String>>,
     /// How many leading bits of an IPv6 address are "the client". Default: 64.
     pub(crate) ipv6_prefix: Field<u64>,
+    /// Who may come in. Default: everybody.
+    pub(crate) access: Field<AccessFile>,
     /// Routes; the first that matches wins.
     pub(crate) routes: Field<Vec<Field<RouteFile>>>,
-    /// Whether answers carry `RateLimit` and `RateLimit-Policy`. Default: true.
+    /// What answers tell clients of limits.
+    pub(crate) headers: Field<HeadersFile>,
+    /// The same as `headers.rate_limit`.
     pub(crate) rate_limit_headers: Field<bool>,
-    /// Whether answers carry `X-RateLimit-Limit`, `-Remaining` and `-Reset`. Default: false.
+    /// The same as `headers.x_rate_limit`.
     pub(crate) x_rate_limit_headers: Field<bool>,
+    /// A line for each request: a file, `stdout`, or a map. Default: none.
+    pub(crate) access_log: Field<MapOrText<AccessLogFile>>,
+    /// Whether requests have an id: `true` for `X-Request-Id`, or the name of a header.
+    /// Default: false.
+    pub(crate) request_id: Field<Scalar>,
+    /// Who may ask with `X-Tidegate-Debug` what each limit answered. Default: nobody.
+    pub(crate) debug_header: Field<DebugHeaderFile>,
     /// Longest time to receive a request's header. Default: 10s.
     pub(crate) header_timeout: Field<DurationText>,
     /// Longest time a client connection rests. Default: 60s.
@@ -33,10 +47,22 @@ pub(crate) struct GatewayFile {
     pub(crate) connect_timeout: Field<DurationText>,
     /// Longest time until an upstream server begins its answer. Default: 60s.
     pub(crate) response_timeout: Field<DurationText>,
+    /// Slowest rate at which a client sends a body; 0 for any. Default: 240B/s.
+    pub(crate) min_body_rate: Field<SizePerSecondText>,
+    /// Slowest rate at which a client takes an answer; 0 for any. Default: 240B/s.
+    pub(crate) min_response_rate: Field<SizePerSecondText>,
+    /// How long a client may be slower than that. Default: 10s.
+    pub(crate) min_rate_grace: Field<DurationText>,
     /// Largest request header. Default: 32KiB.
     pub(crate) max_header_bytes: Field<SizeText>,
-    /// Most header fields of a request. Default: 100.
+    /// Largest trailer section of a request. Default: 8KiB.
+    pub(crate) max_trailer_bytes: Field<SizeText>,
+    /// Most header fields of a request, and most trailer fields. Default: 100.
     pub(crate) max_headers: Field<u64>,
+    /// Longest time that a client connection is kept for further requests. Default: 1h.
+    pub(crate) max_connection_age: Field<DurationText>,
+    /// Most requests of a client connection. Default: 10000.
+    pub(crate) max_requests_per_connection: Field<u64>,
     /// Most client connections at once. Default: 10000.
     pub(crate) max_connections: Field<u64>,
     /// Longest time that requests in flight are given when the gateway stops. Default: 30s.
@@ -61,6 +87,24 @@ pub(crate) struct RouteFile {
     pub(crate) upstream: Field<String>,
     /// What they are held to: names of limits.
     pub(crate) limits: Field<OneOrMany<String>>,
+    /// Who may take it, of those who may come in. Default: everybody.
+    pub(crate) access: Field<AccessFile>,
+}
+
+/// Who may come in: parts of requests, as in keys, and values that they may or may not have.
+/// Addresses may be networks.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    rename = "access",
+    expecting = "lists such as { deny: { client_ip: [192.0.2.0/24] } }"
+)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Access", extend("minProperties" = 1))]
+pub(crate) struct AccessFile {
+    /// Only requests of which one part has one of these values.
+    pub(crate) allow: Field<Map<OneOrMany<Scalar>>>,
+    /// No request of which one part has one of these values.
+    pub(crate) deny: Field<Map<OneOrMany<Scalar>>>,
 }
 
 /// Which requests take a route: those of which everything here holds.

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    BandwidthText, BurstText, DirectionName, DurationText, Field, Map, OneOrMany, RateText, Scalar,
-    SizeText,
+    BandwidthText, BurstText, DirectionName, DurationText, Field, Map, OnLimitFile, OneOrMany,
+    RateText, Scalar, SizeText,
 };
 
 /// A limit: exactly one of `rate`, `concurrency` and `bandwidth`, and by what it counts.
@@ -70,6 +70,8 @@ pub(crate) struct LimitFile {
     pub(crate) key: Field<OneOrMany<String>>,
     /// What becomes of a request that lacks a part of the key. Default: `shared`.
     pub(crate) on_missing: Field<OnMissingName>,
+    /// Whom the limit does not apply to: parts of requests, and values of which they have one.
+    pub(crate) exempt: Field<Map<OneOrMany<Scalar>>>,
     /// Evaluated and counted, never enforced.
     pub(crate) shadow: Field<bool>,
     /// Most keys remembered at once. Default: 1000000.
@@ -275,47 +277,6 @@ pub(crate) enum AlignName {
     Calendar,
 }
 
-/// What becomes of a request that is over the limit.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(
-    rename = "on_limit",
-    expecting = "what becomes of a request, such as { queue: { length: 100, max_wait: 200ms } }"
-)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "OnLimit", extend("required" = ["queue"]))]
-pub(crate) struct OnLimitFile {
-    /// It waits in line. Of `concurrency`, `token_bucket`, `fixed_window`, `sliding_window`,
-    /// `sliding_log`, `sentinel_queue` and `sentinel_warm_up_queue`.
-    pub(crate) queue: Field<QueueFile>,
-}
-
-/// A line to wait in, first come, first served.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(
-    rename = "a queue",
-    expecting = "a queue such as { length: 100, max_wait: 200ms }"
-)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Queue")]
-pub(crate) struct QueueFile {
-    /// Most permits that wait. Default: 100. Sentinel's bound the wait only.
-    pub(crate) length: Field<u64>,
-    /// Longest wait. Default: 30s; of Sentinel's 500ms.
-    pub(crate) max_wait: Field<DurationText>,
-    /// The order in which they leave.
-    pub(crate) order: Field<QueueOrder>,
-}
-
-/// The order in which those who wait leave.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename = "order", rename_all = "snake_case", expecting = "fifo")]
-#[schemars(rename = "Order")]
-pub(crate) enum QueueOrder {
-    /// As they came.
-    #[default]
-    Fifo,
-}
-
 /// What stays for each key when the limit's numbers change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(
@@ -343,7 +304,7 @@ pub(crate) enum OnChangeName {
 #[serde(
     rename = "on_missing",
     rename_all = "snake_case",
-    expecting = "deny, pass or shared"
+    expecting = "deny, pass, pass_if_empty or shared"
 )]
 #[schemars(rename = "OnMissing")]
 pub(crate) enum OnMissingName {
@@ -351,6 +312,9 @@ pub(crate) enum OnMissingName {
     Deny,
     /// The limit does not apply to it.
     Pass,
+    /// The part counts as empty, and the limit does not apply where all parts are empty (nginx's
+    /// way).
+    PassIfEmpty,
     /// All who lack the part share one key.
     Shared,
 }

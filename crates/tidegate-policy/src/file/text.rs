@@ -76,6 +76,15 @@ text! {
 }
 
 text! {
+    /// `240B/s`.
+    SizePerSecondText: {
+        "type": ["integer", "string"],
+        "pattern": "^\\s*[0-9][0-9_]*(\\.[0-9]+)?\\s*([KkMm]?[Ii]?[Bb])?(\\s*/\\s*s)?\\s*$",
+        "examples": ["240B/s", "1KiB/s", 0],
+    }
+}
+
+text! {
     /// Any scalar; `007` stays `007`.
     Scalar: { "type": ["string", "number", "boolean"] }
 }

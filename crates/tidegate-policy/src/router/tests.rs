@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::*;
+use crate::access::Access;
 use crate::route::RouteMatch;
 
 #[derive(Clone, Debug)]
@@ -54,6 +55,7 @@ fn route(id: impl Into<String>, matcher: RouteMatch) -> Route {
         matcher,
         upstream: 0,
         limits: Vec::new(),
+        access: Access::default(),
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) const FIELD_MARKER: &str = "tidegate policy field";
 /// The name by which a [`OneOrMany`](crate::file::OneOrMany) asks for a list, or the one value in
 /// place of it.
 pub(crate) const LIST_MARKER: &str = "tidegate policy list";
+/// The name by which a [`MapOrText`](crate::file::MapOrText) asks for a text, or else a map.
+pub(crate) const SHORT_MARKER: &str = "tidegate policy short form";
 
 /// Reads a `T` from `node`; what does not fit is in the report.
 pub(crate) fn read<'a, T: Deserialize<'a>>(
@@ -271,6 +273,9 @@ impl<'de> de::Deserializer<'de> for Reader<'de> {
             }),
             (LIST_MARKER, Value::List(_)) => self.deserialize_seq(visitor),
             (LIST_MARKER, Value::Null | Value::Map(_)) => Err(self.mismatch(&visitor)),
+            (SHORT_MARKER, Value::Bool | Value::Number | Value::Text(_)) => {
+                self.deserialize_str(visitor)
+            }
             _ => visitor.visit_newtype_struct(self),
         }
     }

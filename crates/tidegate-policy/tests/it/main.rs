@@ -1,6 +1,7 @@
 //! The crate as its users see it.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod actions;
 mod load;
 mod mangled;
 mod policies;

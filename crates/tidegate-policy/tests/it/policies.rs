@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tidegate::{Algorithm, CalendarUnit, Quota};
 use tidegate_policy::{
-    BandwidthRule, Direction, KeyPart, Loaded, OnMissing, Policy, Request, UpstreamKind, parse,
+    BandwidthRule, Direction, HideQuery, KeyPart, LimitHeaders, Loaded, LogFormat, LogTarget,
+    OnMissing, Policy, Request, Reset, UpstreamKind, parse,
 };
 
 fn policy(name: &str) -> Policy {
@@ -113,7 +114,7 @@ fn the_shop() {
     let gateway = policy.gateway.as_ref().unwrap();
     assert_eq!(gateway.trusted_proxies[1], "192.0.2.1/32".parse().unwrap());
     assert_eq!((gateway.ipv6_prefix, policy.ipv6_prefix()), (56, 56));
-    assert!(gateway.rate_limit_headers && gateway.x_rate_limit_headers);
+    assert!(gateway.headers.rate_limit && gateway.headers.x_rate_limit);
     assert_eq!(gateway.header_timeout, Duration::from_secs(5));
     assert_eq!(gateway.idle_timeout, Duration::from_secs(90));
     assert_eq!(gateway.connect_timeout, Duration::from_secs(2));
@@ -193,7 +194,7 @@ fn every_algorithm() {
     assert_eq!(of("sentinel-slow"), sentinel(5, 4));
     let waits = |name: &str| {
         let rule = policy.limits.iter().find(|rule| rule.limit.name() == name);
-        rule.unwrap().queue.unwrap().max_wait
+        rule.unwrap().queue.as_ref().unwrap().max_wait
     };
     assert_eq!(waits("sentinel"), Duration::from_millis(500));
     assert_eq!(waits("sentinel-slow"), 2 * second);
@@ -348,4 +349,53 @@ fn a_bandwidth_is_a_token_bucket_of_bytes() {
         overrides.collect::<Vec<_>>(),
         [bucket(10_000_000, 500_000), bucket(1_572_864, 1_000_000)]
     );
+}
+
+#[test]
+fn what_is_told_of_requests_is_as_the_file_says() {
+    let gateway = |lines: &str| {
+        let text = format!("gateway:\n{lines}\n");
+        parse("a", &text).unwrap().policy.gateway.unwrap()
+    };
+    let none = gateway("  request_id: false");
+    assert_eq!((none.access_log, none.request_id), (None, None));
+    assert_eq!(
+        (none.debug_header, none.headers),
+        (None, LimitHeaders::default())
+    );
+    let short = gateway("  access_log: logs/access.log\n  request_id: true");
+    let log = short.access_log.unwrap();
+    assert_eq!(log.target, LogTarget::File("logs/access.log".into()));
+    assert_eq!((log.format, log.buffer), (LogFormat::Json, 8 << 20));
+    assert!(log.only.is_all() && log.hide_query == HideQuery::Values(Vec::new()));
+    assert_eq!(short.request_id.as_deref(), Some("x-request-id"));
+    let long = gateway(
+        "  access_log: { path: stdout, format: combined, only: errors, slow: 1s, \
+         hide_query: '*' }\n  \
+         request_id: X-Correlation-Id\n  debug_header: { from: 10.1.2.3/8 }\n  \
+         headers: { x_rate_limit: true, x_rate_limit_reset: epoch, retry_after: false }",
+    );
+    let log = long.access_log.unwrap();
+    assert_eq!(
+        (log.target, log.format),
+        (LogTarget::Stdout, LogFormat::Combined)
+    );
+    assert_eq!(log.hide_query, HideQuery::Whole);
+    assert!(log.only.errors && !log.only.refused && !log.only.is_all());
+    assert_eq!(log.only.slow, Some(Duration::from_secs(1)));
+    assert_eq!(long.request_id.as_deref(), Some("x-correlation-id"));
+    assert_eq!(
+        long.debug_header.unwrap().from,
+        ["10.0.0.0/8".parse().unwrap()]
+    );
+    let headers = long.headers;
+    assert!(headers.rate_limit && headers.x_rate_limit && !headers.retry_after);
+    assert_eq!(headers.x_rate_limit_reset, Reset::Epoch);
+}
+
+#[test]
+fn a_token_is_not_shown() {
+    let text = "gateway: { debug_header: { token: 0123456789abcdef } }";
+    let gateway = parse("a", text).unwrap().policy.gateway;
+    assert!(!format!("{gateway:?}").contains("0123456789abcdef"));
 }

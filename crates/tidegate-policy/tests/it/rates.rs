@@ -115,7 +115,7 @@ fn what_is_said_once_is_said_of_each_rate() {
     assert!(
         of("line")
             .iter()
-            .all(|rule| rule.queue.unwrap().length == 7)
+            .all(|rule| rule.queue.as_ref().unwrap().length == 7)
     );
     assert!(
         algorithms(of("at-once"))

@@ -52,6 +52,9 @@ fn holds(
                 .count()
                 == 1
         }
+        "minProperties" => value
+            .as_object()
+            .is_none_or(|entries| entries.len() as u64 >= rule.as_u64().unwrap()),
         "items" => items(value).iter().all(|item| is_valid(root, rule, item)),
         "required" => items(rule)
             .iter()
@@ -132,6 +135,11 @@ fn it_refuses_what_has_another_shape() {
         "gateway: { routes: [{ upstream: a }] }",
         "gateway: { routes: [{ id: a, upstream: u, match: { methd: GET } }] }",
         "gateway: { idle_timeout: 60 }",
+        "gateway: { access_log: { format: json } }",
+        "gateway: { access_log: { path: a, format: apache } }",
+        "gateway: { access_log: [a] }",
+        "gateway: { debug_header: {} }",
+        "gateway: { headers: { retry_after: 1 } }",
         "admin: { listen: 8090 }",
     ] {
         assert!(!accepts(wrong), "{wrong}");

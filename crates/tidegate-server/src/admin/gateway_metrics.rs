@@ -31,7 +31,7 @@ const GAUGES: [Metric; 2] = [
     ),
 ];
 
-const COUNTERS: [Metric; 11] = [
+const COUNTERS: [Metric; 14] = [
     ("tidegate_connections_accepted", "Client connections", |c| {
         c.connections_accepted
     }),
@@ -47,6 +47,9 @@ const COUNTERS: [Metric; 11] = [
     ),
     ("tidegate_refused", "Requests refused by a limit", |c| {
         c.refused
+    }),
+    ("tidegate_denied", "Requests that may not come in", |c| {
+        c.denied
     }),
     (
         "tidegate_upstream_requests",
@@ -82,6 +85,16 @@ const COUNTERS: [Metric; 11] = [
         "tidegate_panics",
         "Panics that were caught; each is a fault of tidegate",
         |c| c.panics,
+    ),
+    (
+        "tidegate_access_log_lines",
+        "Lines of the access log that were handed over to be written",
+        |c| c.access_log_lines,
+    ),
+    (
+        "tidegate_access_log_dropped",
+        "Lines of the access log that were dropped",
+        |c| c.access_log_dropped,
     ),
 ];
 

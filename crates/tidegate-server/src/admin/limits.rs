@@ -47,11 +47,14 @@ fn one(limit: &EnforcedLimit) -> Value {
         "on_missing": match rule.on_missing {
             OnMissing::Deny => "deny",
             OnMissing::Pass => "pass",
+            OnMissing::PassIfEmpty => "pass_if_empty",
             OnMissing::Shared => "shared",
         },
         "shadow": rule.shadow,
         "overrides": rule.overrides.len(),
         "decisions": outcomes,
+        "waiting": limit.counts().waits().now,
+        "in_use": limit.in_use(),
         "store": {
             "keys": stats.keys,
             "max_keys": stats.max_keys,

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use tidegate::{Clock, SystemClock};
-use tidegate_gateway::{Bound, Gateway, TokioTimer};
+use tidegate_gateway::{Bound, Gateway, Reopen, TokioTimer};
 use tidegate_node::{Node, PolicyWatch};
 use tidegate_policy::{Loaded, Policy};
 use tokio::signal::unix::{SignalKind, signal};
@@ -189,6 +189,7 @@ async fn serve(
 ) -> Result<(), CommandError> {
     let (stop, stopped) = watch::channel(false);
     let counters = gateway.as_ref().map(Bound::counters);
+    let reopen = gateway.as_ref().map(Bound::reopen);
     let store = redis.as_ref().map(|redis| redis.store.clone());
     let admin = async {
         let Some(listener) = admin else { return Ok(()) };
@@ -202,7 +203,7 @@ async fn serve(
         gateway.run(wait_for(stopped.clone())).await
     };
     let signals = async {
-        let result = wait_for_signal().await;
+        let result = wait_for_signal(reopen.as_ref()).await;
         stop.send_replace(true);
         result
     };
@@ -220,8 +221,8 @@ async fn wait_for(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 
-/// Waits for SIGINT or SIGTERM. SIGHUP changes nothing: the policy file is watched.
-async fn wait_for_signal() -> std::io::Result<()> {
+/// Waits for SIGINT or SIGTERM. SIGHUP opens the access log anew; the policy is watched anyway.
+async fn wait_for_signal(access_log: Option<&Reopen>) -> std::io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
@@ -229,7 +230,12 @@ async fn wait_for_signal() -> std::io::Result<()> {
         tokio::select! {
             _ = interrupt.recv() => break,
             _ = terminate.recv() => break,
-            _ = hang_up.recv() => tracing::info!("SIGHUP: the policy file is watched anyway"),
+            _ = hang_up.recv() => {
+                tracing::info!("SIGHUP: the access log is opened anew, the policy watched anyway");
+                if let Some(log) = access_log {
+                    log.reopen();
+                }
+            }
         }
     }
     tracing::info!("stopping: requests in flight are finished");

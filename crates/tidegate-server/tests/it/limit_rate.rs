@@ -122,7 +122,7 @@ fn nginx_and_gateway() -> (Nginx, Serve, Folder) {
     }
     std::fs::write(files.path("free/warm"), "warm").unwrap();
     routes += "    - { id: warm, match: { path: /free/warm }, upstream: files }\n";
-    let nginx = Nginx::of(Folder::new(), &locations);
+    let nginx = Nginx::with("", &locations);
     let policy = format!(
         "limits:\n{limits}upstreams: {{ files: {{ servers: [\"{}\"] }} }}\n\
          gateway:\n  listen: [\"127.0.0.1:0\"]\n  routes:\n{routes}\

@@ -129,9 +129,14 @@ impl Serve {
         }
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.0.id()
+    }
+
     /// Asks it to stop, and waits until it has.
     pub(crate) fn stop(mut self) -> bool {
-        let id = self.child.0.id().to_string();
+        let id = self.id().to_string();
         assert!(
             Command::new("kill")
                 .args(["-TERM", &id])
@@ -173,7 +178,7 @@ impl Serve {
     }
 }
 
-/// nginx that says how often it has answered; everything with 100 bytes, unless said otherwise.
+/// nginx, by default one that answers everything with 100 bytes; says how often it answered.
 #[derive(Debug)]
 pub(crate) struct Nginx {
     _child: Running,
@@ -184,23 +189,38 @@ pub(crate) struct Nginx {
 
 impl Nginx {
     pub(crate) fn start() -> Self {
-        let body = "0123456789".repeat(10);
-        let location = format!("location / {{ default_type text/plain; return 200 \"{body}\"; }}");
-        Self::of(Folder::new(), &location)
+        Self::with("", &Self::hundred_bytes())
     }
 
-    /// nginx with these locations, and `folder` for its files.
-    pub(crate) fn of(folder: Folder, locations: &str) -> Self {
-        let address = free_address();
+    /// Another one: `http` stands before its server, `server` in it.
+    pub(crate) fn with(http: &str, server: &str) -> Self {
+        let folder = Folder::new();
         let log = folder.path("access.log");
+        Self::in_folder(folder, log, "one", http, server)
+    }
+
+    /// The usual one, with its usual log in this file, in UTC.
+    pub(crate) fn logging_combined(log: &Path) -> Self {
+        let (folder, log) = (Folder::new(), log.to_owned());
+        Self::in_folder(folder, log, "combined", "", &Self::hundred_bytes())
+    }
+
+    fn hundred_bytes() -> String {
+        let body = "0123456789".repeat(10);
+        format!("location / {{ default_type text/plain; return 200 \"{body}\"; }}")
+    }
+
+    fn in_folder(folder: Folder, log: PathBuf, format: &str, http: &str, server: &str) -> Self {
+        let address = free_address();
         let config = format!(
             "master_process off;\nworker_processes 1;\ndaemon off;\n\
              pid {pid};\nerror_log {error};\n\
-             events {{ worker_connections 1024; }}\n\
-             http {{\n  log_format one '$status';\n  access_log {log} one;\n\
+             events {{ worker_connections 8192; }}\n\
+             http {{\n  log_format one '$status';\n  access_log {log} {format};\n\
              client_body_temp_path {temp};\n proxy_temp_path {temp};\n fastcgi_temp_path {temp};\n\
              uwsgi_temp_path {temp};\n scgi_temp_path {temp};\n\
-             keepalive_requests 100000000;\n  server {{ listen {address};\n{locations} }}\n}}\n",
+             keepalive_requests 100000000;\n{http}\n\
+             server {{ listen {address} backlog=4096;\n{server} }}\n}}\n",
             pid = folder.path("pid").display(),
             error = folder.path("error.log").display(),
             log = log.display(),
@@ -208,6 +228,7 @@ impl Nginx {
         );
         let config = folder.write("nginx.conf", &config);
         let child = Command::new("nginx")
+            .env("TZ", "UTC")
             .arg("-c")
             .arg(&config)
             .stdin(Stdio::null())
@@ -225,10 +246,16 @@ impl Nginx {
         }
     }
 
-    /// How many requests have reached it. Each line of its log is a status.
+    /// How many requests have reached it.
     pub(crate) fn requests(&self) -> usize {
+        self.statuses().len()
+    }
+
+    /// What it has answered them, which is all that its log says.
+    pub(crate) fn statuses(&self) -> Vec<u16> {
         let log = fs::read_to_string(&self.log).unwrap();
-        log.lines().count()
+        let statuses = log.lines().filter_map(|line| line.parse().ok());
+        statuses.collect()
     }
 }
 

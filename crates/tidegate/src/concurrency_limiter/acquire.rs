@@ -32,6 +32,10 @@ impl<'a> Acquire<'a> {
     /// `ask` of a limit's key, in a line of at most so many permits.
     pub(crate) fn new(holder: Holder<'a>, key: KeyHash, ask: Ask, length: u64) -> Self {
         let waiting = Waiting::new(Arc::clone(holder.limit()), key, ask, length);
+        Self::waiting(holder, waiting)
+    }
+
+    pub(crate) const fn waiting(holder: Holder<'a>, waiting: Waiting) -> Self {
         let step = Step::Waits(waiting);
         Self { holder, step }
     }

@@ -182,3 +182,25 @@ fn a_key_with_guards_is_not_reset() {
     store.give_back(&gate, receipt.unwrap(), now).unwrap();
     assert!(store.reset(key, now));
 }
+
+#[test]
+fn permits_of_all_keys_are_counted_also_where_keys_share_an_entry() {
+    let limits = crate::enforcers(&[crate::Algorithm::Concurrency { max: 3 }], 1).unwrap();
+    let limit = &limits[0];
+    let take = |key, permits| {
+        let key = KeyHash { hi: key, lo: key };
+        let (_, receipt) = limit.check(key, Timestamp::EPOCH, &crate::Ask::new(permits));
+        receipt.unwrap()
+    };
+    assert_eq!(limit.all_in_use(), 0);
+    let taken = [take(1, 2), take(2, 1), take(3, 1)];
+    assert_eq!(limit.all_in_use(), 4);
+    for receipt in taken {
+        limit.give_back(receipt, Timestamp::EPOCH).unwrap();
+    }
+    assert_eq!(limit.all_in_use(), 0);
+    let rate = crate::Algorithm::TokenBucket(crate::Quota::per_second(5));
+    let rates = crate::enforcers(&[rate], 1).unwrap();
+    let _ = rates[0].check(KeyHash { hi: 1, lo: 1 }, Timestamp::EPOCH, &crate::Ask::ONE);
+    assert_eq!(rates[0].all_in_use(), 0);
+}

@@ -27,6 +27,24 @@ impl<M: Meter> Keyed<M> {
             .permits_ceil()
     }
 
+    /// How many permits are out, of all keys; 0 of a limit whose permits do not come back. Looks at
+    /// one shard after the other.
+    pub fn all_in_use(&self) -> u64 {
+        if !M::State::HAS_LINES {
+            return 0;
+        }
+        let of_shard = |shard: &Mutex<Shard<M::State>>| {
+            let shard = lock(shard);
+            let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
+            let used = shard.slots().map(|slot| {
+                let meter = &meters.by_id[slot.meter() as usize].meter;
+                meter.used(&slot.state, Timestamp::EPOCH).permits_ceil()
+            });
+            used.sum::<u64>()
+        };
+        self.shards.iter().map(of_shard).sum()
+    }
+
     /// Lets go of a shard that a permit has come back to, and wakes those who got it; and, if
     /// nobody is inside now, those who wait for that.
     pub(super) fn leave_shard(

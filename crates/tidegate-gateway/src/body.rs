@@ -8,11 +8,12 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tidegate_http::access_log::Ended;
-use tidegate_node::Hold;
+use tidegate_node::{Hold, Pacer};
+use tidegate_policy::BodyOf;
 
+use crate::body_pace::BodyPacing;
 use crate::client::Client;
 use crate::upstream::Lease;
-use crate::watch::Phase;
 
 /// A request's body on its way to the upstream.
 #[derive(Debug)]
@@ -20,17 +21,52 @@ pub(crate) struct RequestBody {
     /// `None` when it has ended, or has been taken back.
     incoming: Option<Incoming>,
     client: Rc<Client>,
+    /// What holds it back, if it is held back.
+    pacing: Option<Box<BodyPacing>>,
 }
 
 impl RequestBody {
-    pub(crate) fn new(incoming: Incoming, client: Rc<Client>) -> Self {
+    pub(crate) fn new(incoming: Incoming, client: Rc<Client>, pacer: Option<Pacer>) -> Self {
         let incoming = Some(incoming).filter(|incoming| !incoming.is_end_stream());
-        Self { incoming, client }
+        let pacing = pacer.map(|pacer| Box::new(BodyPacing::of(BodyOf::Request, pacer, &client)));
+        Self {
+            incoming,
+            client,
+            pacing,
+        }
     }
 
     /// The body, if there is one, of a request that was not sent.
     pub(crate) fn take_back(mut self) -> Option<Incoming> {
         self.incoming.take()
+    }
+
+    /// The next frame as it comes from the client.
+    fn next_frame(
+        incoming: &mut Option<Incoming>,
+        client: &Client,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Some(body) = incoming else {
+            return Poll::Ready(None);
+        };
+        let frame = Pin::new(&mut *body).poll_frame(context);
+        let (watch, timeouts) = (&client.watch, client.core.timeouts());
+        match &frame {
+            Poll::Ready(Some(Ok(frame))) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                watch.upload_moved(bytes, &timeouts);
+                let log = &client.log;
+                log.note(|record| record.bytes_received += bytes as u64);
+            }
+            Poll::Ready(_) => {}
+            Poll::Pending => watch.upload_stalls(&timeouts),
+        }
+        if matches!(frame, Poll::Ready(None)) || body.is_end_stream() {
+            watch.upload_ended(&timeouts);
+            *incoming = None;
+        }
+        frame
     }
 }
 
@@ -42,37 +78,31 @@ impl Body for RequestBody {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let this = self.get_mut();
-        let Some(incoming) = &mut this.incoming else {
-            return Poll::Ready(None);
-        };
-        let frame = Pin::new(&mut *incoming).poll_frame(context);
-        let (watch, timeouts) = (&this.client.watch, this.client.core.timeouts());
-        match &frame {
-            Poll::Ready(Some(Ok(frame))) => {
-                let bytes = frame.data_ref().map_or(0, Bytes::len);
-                watch.upload_moved(bytes, &timeouts);
-                let log = &this.client.log;
-                log.note(|record| record.bytes_received += bytes as u64);
-            }
-            Poll::Ready(_) => {}
-            Poll::Pending => watch.upload_stalls(&timeouts),
+        let Self {
+            incoming,
+            client,
+            pacing,
+        } = self.get_mut();
+        let mut next = |context: &mut Context<'_>| Self::next_frame(incoming, client, context);
+        match pacing {
+            Some(pacing) => pacing.poll_frame(context, next),
+            None => next(context),
         }
-        if matches!(frame, Poll::Ready(None)) || incoming.is_end_stream() {
-            watch.upload_ended(&timeouts);
-            this.incoming = None;
-        }
-        frame
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_none()
+        self.incoming.is_none() && self.pacing.as_ref().is_none_or(|pacing| pacing.held() == 0)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming
+        let hint = self
+            .incoming
             .as_ref()
-            .map_or(SizeHint::with_exact(0), Incoming::size_hint)
+            .map_or(SizeHint::with_exact(0), Incoming::size_hint);
+        match &self.pacing {
+            Some(pacing) => pacing.size_hint(hint),
+            None => hint,
+        }
     }
 }
 
@@ -98,6 +128,8 @@ pub(crate) struct ResponseBody {
     /// How it ended, if it has.
     ended: Option<Ended>,
     client: Rc<Client>,
+    /// What holds it back, if it is held back.
+    pacing: Option<Box<BodyPacing>>,
 }
 
 enum Kind {
@@ -120,6 +152,7 @@ impl ResponseBody {
             is_noted: false,
             ended: None,
             client,
+            pacing: None,
         }
     }
 
@@ -131,15 +164,18 @@ impl ResponseBody {
             is_noted: false,
             ended: None,
             client,
+            pacing: None,
         };
-        body.expect_more();
+        body.client.expect_more();
         body
     }
 
-    fn expect_more(&self) {
-        self.client
-            .watch
-            .expect(Phase::Body, self.client.core.timeouts().response);
+    /// Holds back what an upstream sends; what the gateway itself has to say passes at once.
+    pub(crate) fn pace(&mut self, pacer: Pacer) {
+        if matches!(self.kind, Kind::Upstream { .. }) && !self.is_end_stream() {
+            let pacing = BodyPacing::of(BodyOf::Response, pacer, &self.client);
+            self.pacing = Some(Box::new(pacing));
+        }
     }
 
     /// The request that it answers has ended when this has.
@@ -163,6 +199,7 @@ impl ResponseBody {
         }
     }
 
+    /// The next frame as it comes.
     fn next_frame(
         &mut self,
         context: &mut Context<'_>,
@@ -178,7 +215,7 @@ impl ResponseBody {
                     self.kind = Kind::Broken(error);
                 }
                 Poll::Ready(Some(Ok(_))) => {
-                    self.expect_more();
+                    self.client.expect_more();
                     return frame;
                 }
                 Poll::Ready(None) | Poll::Pending => return frame,
@@ -197,6 +234,28 @@ impl ResponseBody {
         }
     }
 
+    /// The next frame, when it may pass.
+    fn next_paced(
+        &mut self,
+        mut pacing: Box<BodyPacing>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = pacing.poll_frame(context, |context| self.next_frame(context));
+        match &frame {
+            // It has been held back for its time, and the client has its own from here on.
+            Poll::Ready(Some(Ok(_))) => self.client.expect_more(),
+            Poll::Pending if pacing.held() > 0 => {
+                if let Kind::Upstream { lease, .. } = &mut self.kind {
+                    // What the client still sends goes on.
+                    lease.connection().drive(context);
+                }
+            }
+            Poll::Ready(_) | Poll::Pending => {}
+        }
+        self.pacing = Some(pacing);
+        frame
+    }
+
     /// Keeps `hold` until the body has ended.
     pub(crate) fn keep(&mut self, hold: Hold) {
         self.hold = hold;
@@ -212,7 +271,10 @@ impl Body for ResponseBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
-        let polled = this.next_frame(context);
+        let polled = match this.pacing.take() {
+            Some(pacing) => this.next_paced(pacing, context),
+            None => this.next_frame(context),
+        };
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
                 if this.is_noted {
@@ -227,6 +289,9 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
+        if self.pacing.as_ref().is_some_and(|pacing| pacing.held() > 0) {
+            return false;
+        }
         match &self.kind {
             Kind::Full(bytes) => bytes.is_empty(),
             Kind::Upstream { incoming, .. } => incoming.is_end_stream(),
@@ -236,11 +301,15 @@ impl Body for ResponseBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.kind {
+        let hint = match &self.kind {
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Upstream { incoming, .. } => incoming.size_hint(),
             Kind::Broken(_) => SizeHint::default(),
             Kind::Done => SizeHint::with_exact(0),
+        };
+        match &self.pacing {
+            Some(pacing) => pacing.size_hint(hint),
+            None => hint,
         }
     }
 }

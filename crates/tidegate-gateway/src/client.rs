@@ -178,6 +178,14 @@ impl Client {
     }
 }
 
+impl Client {
+    /// From now on the next piece of a response, or that the client takes what is there.
+    pub(crate) fn expect_more(&self) {
+        self.watch
+            .expect(Phase::Body, self.core.timeouts().response);
+    }
+}
+
 /// Serves the connection until it ends.
 pub(crate) async fn serve(core: Rc<Core>, stream: TcpStream, peer: SocketAddr) {
     // Answers are written as a whole: nothing is gained by waiting for more.

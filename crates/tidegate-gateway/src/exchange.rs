@@ -17,6 +17,7 @@ use tidegate_policy::Denial;
 use crate::access_log::Record;
 use crate::answer::{self, LimitFields};
 use crate::body::{RequestBody, ResponseBody};
+use crate::body_pace::Pacers;
 use crate::client::Client;
 use crate::debug;
 use crate::echo;
@@ -37,6 +38,8 @@ struct Passage {
     fields: LimitFields,
     hold: Hold,
     wait_until: Option<Timestamp>,
+    /// What holds its bodies back, if something does.
+    pacers: Option<Box<Pacers>>,
 }
 
 /// Answers one request.
@@ -76,13 +79,18 @@ pub(crate) async fn answer(
                     answer::instead_of(Some(request.into_body()), client, echo)
                 }
                 Upstream::Servers(servers) => {
-                    let with_body = |body| RequestBody::new(body, Rc::clone(client));
+                    let pacers = passage.pacers.as_mut();
+                    let pacer = pacers.and_then(|pacers| pacers.request.take());
+                    let with_body = |body| RequestBody::new(body, Rc::clone(client), pacer);
                     let mut request = Some(request.map(with_body));
                     exchange(client, &passage.settings, servers, &mut request).await
                 }
             };
             passage.fields.add_to(response.headers_mut());
             response.body_mut().keep(passage.hold);
+            if let Some(pacers) = passage.pacers {
+                pacers.pace(&mut response);
+            }
             response
         }
     };
@@ -126,6 +134,7 @@ async fn refuse(client: &Client, refused: RefusedRequest) -> Result<Passage, ans
             fields,
             hold: Hold::default(),
             wait_until: None,
+            pacers: None,
         }),
     }
 }
@@ -137,6 +146,10 @@ struct RefusedRequest {
 }
 
 /// What became of a request this time.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one, and would be an allocation"
+)]
 enum Decided {
     Goes(Passage),
     /// Without being looked at by limits.
@@ -213,6 +226,7 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
         trusted: settings.trusted.contains(client.peer),
         settings,
         fields,
+        pacers: Pacers::of(&admission),
         hold: admission.into_hold(),
         wait_until: (!delay.is_zero()).then(|| now.after(delay)),
     })

@@ -76,6 +76,7 @@
 mod access_log;
 mod answer;
 mod body;
+mod body_pace;
 mod client;
 mod connections;
 mod core;

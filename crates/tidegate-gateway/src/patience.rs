@@ -52,13 +52,21 @@ impl Patience {
 
     /// It has moved so many bytes.
     pub(crate) fn moved(&self, now: Instant, bytes: usize, rate: &MinRate) {
-        let Some(since) = self.waits_since.take() else {
-            return;
-        };
-        let left = self.left.get();
-        let left = left.saturating_sub(now.saturating_duration_since(since));
-        let left = left.saturating_add(rate.time_for(bytes));
-        self.left.set(left.min(rate.most()));
+        if self.pause(now) {
+            let left = self.left.get().saturating_add(rate.time_for(bytes));
+            self.left.set(left.min(rate.most()));
+        }
+    }
+
+    /// For the time being nobody waits for it; whether somebody did. What it has taken counts.
+    pub(crate) fn pause(&self, now: Instant) -> bool {
+        let since = self.waits_since.take();
+        if let Some(since) = since {
+            let left = self.left.get();
+            self.left
+                .set(left.saturating_sub(now.saturating_duration_since(since)));
+        }
+        since.is_some()
     }
 
     /// Nobody waits for it any more.
@@ -122,6 +130,19 @@ mod tests {
         assert_eq!(patience.wait(after(200), &RATE), Some(after(260)));
         patience.end();
         assert_eq!(patience.deadline(), None);
+    }
+
+    #[test]
+    fn a_pause_is_free_and_gives_nothing_back() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let patience = Patience::default();
+        patience.begin(&RATE);
+        assert_eq!(patience.wait(start, &RATE), Some(after(10)));
+        assert!(patience.pause(after(4)));
+        assert_eq!(patience.deadline(), None);
+        assert!(!patience.pause(after(90)));
+        assert_eq!(patience.wait(after(100), &RATE), Some(after(106)));
     }
 
     #[test]

@@ -16,7 +16,8 @@ use crate::view::RequestView;
 /// All limits of a node's policy, for a [`LimitLayer`](tidegate_tower::LimitLayer) around a service
 /// of your own: the route of a request says which apply to it. Where it takes none, or the policy
 /// has no gateway, none does. `upstream`, `access` and `on_limit` of the policy are the gateway's:
-/// the layer says how it refuses.
+/// the layer says how it refuses. So are limits of `bandwidth`: it holds no bodies back, a
+/// [`BandwidthLayer`](tidegate_tower::BandwidthLayer) does.
 ///
 /// `peer` says from whom a request comes, by the connection; proxies that the policy trusts are
 /// believed whom they speak for. Requests wait where the policy lets them, in lines and for delays;

@@ -8,6 +8,8 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use tidegate_policy::BodyOf;
+
 use crate::patience::{MinRate, Patience};
 use crate::settings::Timeouts;
 
@@ -29,6 +31,10 @@ pub(crate) struct Watch {
     upload: Patience,
     /// With the client's reading of what it is sent.
     download: Patience,
+    /// Whether a piece of the request, or of the response, is held back by its limits: nobody is
+    /// late meanwhile.
+    upload_held: Cell<bool>,
+    download_held: Cell<bool>,
     /// When the connection's task looks next.
     looks_at: Cell<Instant>,
     /// Whether it should look earlier.
@@ -63,6 +69,8 @@ impl Watch {
             upload_stalled: Cell::new(false),
             upload: Patience::default(),
             download: Patience::default(),
+            upload_held: Cell::new(false),
+            download_held: Cell::new(false),
             looks_at: Cell::new(now),
             sooner: Cell::new(false),
         }
@@ -109,11 +117,6 @@ impl Watch {
         !self.is_busy() && self.idle_since.get() + time <= self.now.get()
     }
 
-    /// Until when something has to happen.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.deadline.get()
-    }
-
     /// A request begins; until something else is said it has its own bound.
     pub(crate) fn begin(&self, rate: &MinRate) {
         self.download.begin(rate);
@@ -144,8 +147,9 @@ impl Watch {
     /// The client keeps the upstream waiting for the next piece of a request's body.
     pub(crate) fn upload_stalls(&self, timeouts: &Timeouts) {
         self.upload_stalled.set(true);
-        let deadline = self.upload.wait(self.now.get(), &timeouts.body_rate);
-        self.look_before(deadline);
+        if !self.is_held_back() {
+            self.look_before(self.upload.wait(self.now.get(), &timeouts.body_rate));
+        }
     }
 
     /// There is no more to come of a request's body.
@@ -173,7 +177,39 @@ impl Watch {
 
     /// The client does not take what is there for it.
     pub(crate) fn download_stalls(&self, rate: &MinRate) {
-        self.look_before(self.download.wait(self.now.get(), rate));
+        if !self.is_held_back() {
+            self.look_before(self.download.wait(self.now.get(), rate));
+        }
+    }
+
+    /// A piece of this body is held back by its limits (`true`), or not any more (`false`): then
+    /// what was waited for has its time, and the client goes on with what it has left.
+    pub(crate) fn hold_back(&self, body: BodyOf, held: bool, timeouts: &Timeouts) {
+        let is_held = match body {
+            BodyOf::Request => &self.upload_held,
+            BodyOf::Response => &self.download_held,
+        };
+        let was_held = is_held.replace(held);
+        if held {
+            self.upload.pause(self.now.get());
+            self.download.pause(self.now.get());
+        } else if was_held && self.waits_for_response() {
+            self.expect(self.phase.get(), timeouts.response);
+        }
+    }
+
+    fn is_held_back(&self) -> bool {
+        self.upload_held.get() || self.download_held.get()
+    }
+
+    fn waits_for_response(&self) -> bool {
+        matches!(self.phase.get(), Phase::Response | Phase::Body)
+    }
+
+    /// Until when something has to happen, while it is not held back.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let deadline = self.deadline.get();
+        deadline.filter(|_| !(self.is_held_back() && self.waits_for_response()))
     }
 
     fn look_before(&self, deadline: Option<Instant>) {
@@ -211,7 +247,7 @@ impl Watch {
         if upload && phase == Phase::Body {
             return Some(Phase::Body);
         }
-        if !upload && !has_passed(self.deadline.get()) {
+        if !upload && !has_passed(self.deadline()) {
             return None;
         }
         if phase == Phase::Response {
@@ -227,7 +263,7 @@ impl Watch {
     /// longer than the shortest timeout, so that no deadline noted meanwhile is missed.
     pub(crate) fn look_at(&self, tick: Duration) -> Instant {
         let deadlines = [
-            self.deadline.get(),
+            self.deadline(),
             self.upload.deadline(),
             self.download.deadline(),
         ];

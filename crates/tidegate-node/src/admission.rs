@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tidegate::{Algorithm, Clock, Decision, Enforcer, Receipt, SharedTaken, Timestamp};
-use tidegate_policy::KeyPart;
+use tidegate_policy::{BodyOf, KeyPart};
 
 use crate::counts::InWait;
 use crate::enforced_limit::EnforcedLimit;
+use crate::paced_limit::PacedLimit;
+use crate::pacer::Pacer;
 
 /// One limit's part in an answer.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +36,9 @@ pub struct Admission<'a> {
     pub(crate) missing: Option<&'a KeyPart>,
     /// How long it has waited for a place.
     pub(crate) waited: Duration,
+    /// What holds its bodies back, of which version of the policy.
+    pub(crate) paced: Vec<PacedLimit>,
+    pub(crate) revision: u64,
 }
 
 impl<'a> Admission<'a> {
@@ -99,6 +104,19 @@ impl<'a> Admission<'a> {
         self.applied
             .iter()
             .map(|one| (one.limit.name(), one.algorithm, one.decision))
+    }
+
+    /// Whether a limit of bandwidth holds a body of the request back.
+    pub const fn is_paced(&self) -> bool {
+        !self.paced.is_empty()
+    }
+
+    /// What says when the pieces of such a body of a request that goes ahead may pass; `None`
+    /// where no limit of bandwidth holds it back. To be asked for once for each body.
+    pub fn pacer(&self, body: BodyOf) -> Option<Pacer> {
+        let of_body = self.paced.iter().filter(|one| one.holds_back(body));
+        let limits: Vec<_> = of_body.map(PacedLimit::for_another).collect();
+        (!limits.is_empty()).then(|| Pacer::new(body, limits, self.revision))
     }
 
     /// What has to be held until the request has ended.

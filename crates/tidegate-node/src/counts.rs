@@ -1,10 +1,12 @@
-//! How often a limit has allowed and denied, counted without threads meeting.
+//! How often a limit has allowed and denied, and what has passed it, counted without threads
+//! meeting.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use smallvec::SmallVec;
+use tidegate_policy::BodyOf;
 
 use crate::waits::{Waits, WaitsSnapshot};
 
@@ -64,11 +66,24 @@ pub struct Counts {
 #[repr(align(64))]
 struct Stripe {
     counts: [AtomicU64; Outcome::ALL.len()],
+    /// Of limits of bandwidth: bytes of requests, and of responses.
+    bytes: [AtomicU64; 2],
+    held_back_nanos: AtomicU64,
 }
 
 impl Counts {
     pub(crate) fn add(&self, outcome: Outcome) {
         self.stripes[stripe()].counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A piece of a body has passed, after so long.
+    pub(crate) fn passed(&self, body: BodyOf, bytes: u64, after: Duration) {
+        let stripe = &self.stripes[stripe()];
+        stripe.bytes[body as usize].fetch_add(bytes, Ordering::Relaxed);
+        if !after.is_zero() {
+            let nanos = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+            (stripe.held_back_nanos).fetch_add(nanos, Ordering::Relaxed);
+        }
     }
 
     /// Counts a wait of somebody who went ahead then.
@@ -83,10 +98,23 @@ impl Counts {
 
     /// How often this has been the outcome.
     pub fn get(&self, outcome: Outcome) -> u64 {
-        self.stripes
-            .iter()
-            .map(|s| s.counts[outcome as usize].load(Ordering::Relaxed))
-            .sum()
+        self.sum(|stripe| &stripe.counts[outcome as usize])
+    }
+
+    /// How many bytes of such bodies have passed a limit of bandwidth.
+    pub fn bytes(&self, body: BodyOf) -> u64 {
+        self.sum(|stripe| &stripe.bytes[body as usize])
+    }
+
+    /// How long a limit of bandwidth has held bodies back, all together; a shadow limit would
+    /// have.
+    pub fn held_back(&self) -> Duration {
+        Duration::from_nanos(self.sum(|stripe| &stripe.held_back_nanos))
+    }
+
+    fn sum(&self, count: impl Fn(&Stripe) -> &AtomicU64) -> u64 {
+        let counts = self.stripes.iter().map(count);
+        counts.map(|count| count.load(Ordering::Relaxed)).sum()
     }
 }
 

@@ -54,7 +54,8 @@ impl Snapshot {
             return admission;
         }
         decide_enforced(&met.enforced, call, &mut admission);
-        self.settle(&met, call, admission)
+        let admission = self.settle(&met, call, admission);
+        self.paced(met, admission)
     }
 
     /// The same for a door that can wait: for what limits say that nodes share, and, where only
@@ -75,10 +76,24 @@ impl Snapshot {
             Ok(met) => met,
             Err(refused) => return Ok(refused),
         };
-        if met.shared.is_empty() && met.shared_shadow.is_empty() {
-            return self.decide_here(&met, call, came, turn, Vec::new());
+        let admission = if met.shared.is_empty() && met.shared_shadow.is_empty() {
+            self.decide_here(&met, call, came, turn, Vec::new())?
+        } else {
+            self.decide_shared(&mut met, call, came, turn)?
+        };
+        Ok(self.paced(met, admission))
+    }
+
+    /// The same with what holds its bodies back, where it goes ahead.
+    fn paced<'a>(&self, met: Meeting<'a>, mut admission: Admission<'a>) -> Admission<'a> {
+        if !met.paced.is_empty() && admission.is_allowed() {
+            for one in &met.paced {
+                one.limit.counts().add(Outcome::Allowed);
+            }
+            admission.paced = met.paced;
+            admission.revision = self.revision();
         }
-        self.decide_shared(&mut met, call, came, turn)
+        admission
     }
 
     /// The same once limits that nodes share have allowed it, or where there are none.
@@ -120,8 +135,9 @@ impl Snapshot {
             let Some(limit) = self.limits().get(index).filter(|_| !twice) else {
                 continue;
             };
-            match limit.meet(call, self.hasher()) {
+            match limit.meet(index, call, self.hasher()) {
                 Meets::Passed => {}
+                Meets::Paced(paced) => met.paced.push(*paced),
                 Meets::Refused(_) if limit.rule().shadow => {
                     limit.counts().add(Outcome::ShadowDenied);
                 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::store::StoreStats;
-use tidegate::{Algorithm, Ask, Decision, Enforcer, QuotaError, Retry, Timestamp, Verdict};
+use tidegate::{Algorithm, Ask, Decision, Enforcer, Limit, QuotaError, Retry, Timestamp, Verdict};
 use tidegate::{ConcurrencyLimiter, KeyHash, KeyHasher, SharedLimit, StoreId};
 use tidegate_policy::{KeyPart, LimitRule, OnMissing};
 
@@ -13,6 +13,7 @@ use crate::counts::Counts;
 use crate::key_bytes::KeyBytes;
 use crate::node::{Others, PolicyError};
 use crate::overrides::Overrides;
+use crate::paced_limit::PacedLimit;
 use crate::shared_limit::Shared;
 
 /// A limit, its overrides, and their states.
@@ -41,6 +42,8 @@ pub(crate) enum Meets<'a> {
         /// hold, and the key as other nodes have it, too.
         shared: Option<(&'a Shared, usize, Box<[u8]>)>,
     },
+    /// Its bodies are held back, counted under this key.
+    Paced(Box<PacedLimit>),
     /// It lacks this part, and is refused for it.
     Refused(&'a KeyPart),
     /// It lacks a part, or is exempt, and the limit does not apply.
@@ -81,8 +84,11 @@ impl EnforcedLimit {
         now: Timestamp,
     ) -> Result<Self, QuotaError> {
         let algorithms = algorithms(rule);
-        let same_keys =
-            old.filter(|old| old.rule.key == rule.key && old.ipv6_prefix == ipv6_prefix);
+        let same_keys = old.filter(|old| {
+            old.rule.key == rule.key
+                && old.ipv6_prefix == ipv6_prefix
+                && Unit::of(&old.rule) == Unit::of(rule)
+        });
         let (max_keys, on_change) = (rule.max_keys, rule.on_change);
         let enforcers = match same_keys.and_then(|old| old.enforcers.first()) {
             Some(old) => tidegate::changed(&**old, &algorithms, max_keys, now, on_change)?,
@@ -201,7 +207,13 @@ impl EnforcedLimit {
         Some(parts.collect::<Vec<_>>().join(" "))
     }
 
-    pub(crate) fn meet(&self, call: &Call<'_>, hasher: &KeyHasher) -> Meets<'_> {
+    /// What a request has to do with this limit, the `index`-th of the policy.
+    pub(crate) fn meet<'a>(
+        self: &'a Arc<Self>,
+        index: usize,
+        call: &Call<'_>,
+        hasher: &KeyHasher,
+    ) -> Meets<'a> {
         if !self.rule.exempt.is_empty() && self.rule.exempt.find(call.request, call.route).is_some()
         {
             return Meets::Passed;
@@ -210,11 +222,12 @@ impl EnforcedLimit {
         if let Some(meets) = self.by_what_is_missing(&mut key) {
             return meets;
         }
-        let (at, limit) = match self.overrides.find(&key) {
-            Some(index) => (index + 1, &self.rule.overrides[index].limit),
-            None => (0, &self.rule.limit),
-        };
         let hash = hasher.hash_bytes(key.as_bytes());
+        if let Some(rule) = self.rule.bandwidth {
+            let paced = PacedLimit::new((index, self), rule, (key, hash), call.now);
+            return Meets::Paced(Box::new(paced));
+        }
+        let (at, limit) = self.whose(&key);
         let shared = self.shared.as_ref();
         Meets::Key {
             hash,
@@ -239,6 +252,25 @@ impl EnforcedLimit {
         }
     }
 
+    /// Whose numbers hold for a key: the limit's own, or an override's.
+    fn whose(&self, key: &KeyBytes) -> (usize, &Limit) {
+        match self.overrides.find(key) {
+            Some(index) => (index + 1, &self.rule.overrides[index].limit),
+            None => (0, &self.rule.limit),
+        }
+    }
+
+    /// Of a limit of bandwidth: what holds for a key, and the burst in bytes.
+    pub(crate) fn numbers_for(&self, key: &KeyBytes) -> (&Enforcer, u64) {
+        let (at, limit) = self.whose(key);
+        (&self.enforcers[at], limit.algorithm().permits_at_once())
+    }
+
+    /// Whether keys are the same as in this other version of it.
+    pub(crate) fn counts_as(&self, other: &Self) -> bool {
+        self.rule.key == other.rule.key && self.ipv6_prefix == other.ipv6_prefix
+    }
+
     pub(crate) fn ask(&self, algorithm: &Algorithm, call: &Call<'_>) -> Ask {
         self.rule.ask(algorithm, call.permits, call.max_wait)
     }
@@ -259,6 +291,25 @@ impl EnforcedLimit {
     /// Who is kept waiting before being refused; `None` where nobody is.
     pub const fn tarpit(&self) -> Option<&Arc<ConcurrencyLimiter>> {
         self.tarpit.as_ref()
+    }
+}
+
+/// What a limit counts: nothing is left of a request in bytes, nor the other way.
+#[derive(PartialEq, Eq)]
+enum Unit {
+    Requests,
+    Bytes,
+    /// A shadow limit of bandwidth owes what it never held back.
+    BytesInShadow,
+}
+
+impl Unit {
+    fn of(rule: &LimitRule) -> Self {
+        match (rule.bandwidth.is_some(), rule.shadow) {
+            (false, _) => Self::Requests,
+            (true, false) => Self::Bytes,
+            (true, true) => Self::BytesInShadow,
+        }
     }
 }
 

@@ -26,8 +26,11 @@ mod in_line;
 mod key_bytes;
 mod meeting;
 mod metrics;
+mod nginx_rate;
 mod node;
 mod overrides;
+mod paced_limit;
+mod pacer;
 mod reach;
 mod saved;
 mod shared_call;
@@ -45,6 +48,7 @@ pub use self::{
     in_line::{InLine, Place},
     metrics::NodeMetrics,
     node::{Node, PolicyError, PolicyStatus, ReloadFailure},
+    pacer::Pacer,
     saved::{SaveError, SaveReport, Saved, SavedError},
     shared_call::{Pending, SharedTurn},
     shared_limit::shared_complaints,

@@ -10,6 +10,7 @@ use crate::admission::{Admission, Applied};
 use crate::call::Call;
 use crate::enforced_limit::EnforcedLimit;
 use crate::in_line::InLine;
+use crate::paced_limit::PacedLimit;
 use crate::shared_limit::Shared;
 
 /// A limit that a request meets, with everything to ask it.
@@ -37,6 +38,8 @@ pub(crate) struct Meeting<'a> {
     /// Those whose state nodes share, and may be reached.
     pub(crate) shared: Vec<MetShared<'a>>,
     pub(crate) shared_shadow: Vec<MetShared<'a>>,
+    /// Those that hold its bodies back, and decide on nothing.
+    pub(crate) paced: Vec<PacedLimit>,
 }
 
 impl<'a> Meeting<'a> {

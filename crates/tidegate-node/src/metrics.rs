@@ -9,6 +9,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use tidegate::store::StoreStats;
+use tidegate_policy::BodyOf;
 
 use crate::counts::Outcome;
 use crate::enforced_limit::EnforcedLimit;
@@ -29,6 +30,8 @@ enum Metric {
     Waiting,
     Waits,
     InUse,
+    BandwidthBytes,
+    BandwidthHeldBack,
     Unavailable,
     StoreKeys,
     StoreMaxKeys,
@@ -57,6 +60,14 @@ impl Metric {
             Self::InUse => (
                 "tidegate_limit_in_use",
                 "Places of this node's own concurrency limits that are taken, of all keys",
+            ),
+            Self::BandwidthBytes => (
+                "tidegate_bandwidth_bytes",
+                "Bytes of bodies that have passed a limit of bandwidth",
+            ),
+            Self::BandwidthHeldBack => (
+                "tidegate_bandwidth_held_back_seconds",
+                "Time that a limit of bandwidth has held bodies back, or as a shadow would have",
             ),
             Self::Unavailable => (
                 "tidegate_limit_unavailable",
@@ -126,6 +137,7 @@ fn encode_limits(
         }
     }
     encode_waits(encoder, limits)?;
+    encode_bandwidth(encoder, limits)?;
     let (name, help) = Metric::Unavailable.name_and_help();
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     for limit in limits.iter().filter(|limit| limit.rule().shared.is_some()) {
@@ -156,6 +168,33 @@ fn encode_limits(
             let labels = [("limit", label(limit.name())), ("kind", kind)];
             ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
         }
+    }
+    Ok(())
+}
+
+fn encode_bandwidth(
+    encoder: &mut DescriptorEncoder<'_>,
+    limits: &[Arc<EnforcedLimit>],
+) -> fmt::Result {
+    let is_one = |limit: &&Arc<EnforcedLimit>| limit.rule().bandwidth.is_some();
+    let (name, help) = Metric::BandwidthBytes.name_and_help();
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for limit in limits.iter().filter(is_one) {
+        for (body, of) in [
+            (BodyOf::Request, "requests"),
+            (BodyOf::Response, "responses"),
+        ] {
+            let labels = [("limit", label(limit.name())), ("direction", of)];
+            let bytes = ConstCounter::new(limit.counts().bytes(body));
+            bytes.encode(family.encode_family(&labels)?)?;
+        }
+    }
+    let (name, help) = Metric::BandwidthHeldBack.name_and_help();
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for limit in limits.iter().filter(is_one) {
+        let labels = [("limit", label(limit.name()))];
+        let seconds = ConstCounter::new(limit.counts().held_back().as_nanos() as f64 / 1e9);
+        seconds.encode(family.encode_family(&labels)?)?;
     }
     Ok(())
 }

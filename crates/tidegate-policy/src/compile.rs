@@ -7,6 +7,7 @@
 mod access;
 mod algorithm;
 mod answer;
+mod bandwidth;
 mod dialects;
 mod gateway;
 mod hidden;

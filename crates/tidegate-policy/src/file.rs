@@ -3,6 +3,7 @@
 //! Every value is a [`Field`], which may be absent or wrong without ending the reading. What
 //! the texts mean is found out in `compile`.
 
+mod bandwidth;
 mod field;
 mod gateway;
 mod limit;
@@ -16,6 +17,7 @@ mod upstream;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub(crate) use self::bandwidth::{BurstText, DirectionName};
 pub(crate) use self::field::{Field, Map, MapOrText, OneOrMany};
 pub(crate) use self::gateway::{
     AccessFile, AdminFile, GatewayFile, MatchFile, RouteFile, WhenFullName,
@@ -32,7 +34,9 @@ pub(crate) use self::on_limit::{
 };
 pub(crate) use self::redis::RedisFile;
 pub(crate) use self::state::StateFile;
-pub(crate) use self::text::{DurationText, RateText, Scalar, SizePerSecondText, SizeText};
+pub(crate) use self::text::{
+    BandwidthText, DurationText, RateText, Scalar, SizePerSecondText, SizeText,
+};
 pub(crate) use self::upstream::{BalanceName, BuiltinName, UpstreamFile};
 
 /// A tidegate policy.

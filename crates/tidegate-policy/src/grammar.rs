@@ -1,5 +1,6 @@
-//! The small languages that stand in values: rates, durations, sizes.
+//! The small languages that stand in values: rates, bandwidths, durations, sizes.
 
+mod bandwidth;
 mod duration;
 mod rate;
 mod size;
@@ -7,6 +8,7 @@ mod token;
 
 use std::fmt;
 
+pub(crate) use self::bandwidth::parse_bandwidth;
 pub(crate) use self::duration::parse_duration;
 pub(crate) use self::rate::{RateText, parse_rate};
 pub(crate) use self::size::parse_size;

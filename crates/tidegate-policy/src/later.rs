@@ -2,12 +2,7 @@
 //! nobody looks for a misspelling, and nobody believes that it holds.
 
 /// Keys, by the container that they will be in.
-const LATER_KEYS: &[(&str, &[&str])] = &[
-    ("a policy", &["service"]),
-    ("on_limit", &["challenge"]),
-    ("a limit", &["bandwidth"]),
-    ("an override", &["bandwidth"]),
-];
+const LATER_KEYS: &[(&str, &[&str])] = &[("a policy", &["service"]), ("on_limit", &["challenge"])];
 
 /// Values, by the name of what they are a value of.
 const LATER_VALUES: &[(&str, &[&str])] = &[("balance", &["least_requests"])];

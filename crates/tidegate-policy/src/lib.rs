@@ -24,6 +24,7 @@
 
 mod access;
 mod admin;
+mod bandwidth_rule;
 mod compile;
 mod complaint;
 mod file;
@@ -54,6 +55,7 @@ mod yaml;
 
 pub use access::{Access, Denial, Lists};
 pub use admin::Admin;
+pub use bandwidth_rule::{BandwidthRule, BodyOf, Direction};
 pub use complaint::{Complaint, Place, RedisPlace};
 pub use gateway::{Gateway, WhenFull};
 pub use host_pattern::HostPattern;

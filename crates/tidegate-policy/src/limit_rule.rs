@@ -6,6 +6,7 @@ use std::time::Duration;
 use tidegate::{Algorithm, Ask, Limit, OnChange, Sharing};
 
 use crate::access::Lists;
+use crate::bandwidth_rule::BandwidthRule;
 use crate::key::KeyPart;
 use crate::on_limit::OnLimit;
 use crate::request::Request;
@@ -40,6 +41,8 @@ pub struct LimitRule {
     pub shared: Option<SharedRule>,
     /// Whether its counts survive a restart of the node. Only of rates that are not shared.
     pub persist: bool,
+    /// What it holds bodies to; `None`: it decides on requests.
+    pub bandwidth: Option<BandwidthRule>,
 }
 
 /// How nodes share a limit.
@@ -129,6 +132,7 @@ impl LimitRule {
             on_change: OnChange::KeepUsed,
             shared: None,
             persist: false,
+            bandwidth: None,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -78,11 +78,17 @@ impl StateFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        if open.metadata()?.is_file() {
-            Ok(Some(open))
-        } else {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"))
+        let of_file = open.metadata()?;
+        let refused =
+            |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what.to_owned()));
+        if !of_file.is_file() {
+            return refused("it is no file");
         }
+        // Its checks find what is torn, not what somebody has written on purpose.
+        if of_file.uid() != rustix::process::geteuid().as_raw() || of_file.mode() & 0o022 != 0 {
+            return refused("others may have written it: it has to be this user's, of mode 0600");
+        }
+        Ok(Some(open))
     }
 
     /// Writes the counts of `node` as a whole, or not at all.

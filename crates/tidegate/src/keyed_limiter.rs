@@ -265,6 +265,11 @@ impl<C: Clock> KeyedLimiter<C> {
         Ok(())
     }
 
+    /// The clock that it goes by.
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
     /// What is remembered, and what has been let go of.
     pub fn stats(&self) -> StoreStats {
         self.limit.stats()

@@ -145,6 +145,11 @@ impl<C: Clock> Limiter<C> {
         self.check_at(self.clock.now(), &ask.into())
     }
 
+    /// The clock that it goes by.
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
     #[expect(clippy::inline_always, reason = "measured: see `AtomicCell::check`")]
     #[inline(always)]
     fn check_at(&self, now: Timestamp, ask: &Ask) -> (Decision, Option<Receipt>) {

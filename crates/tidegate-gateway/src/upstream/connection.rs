@@ -81,7 +81,7 @@ impl Connection {
     }
 
     /// Reads and writes what can be, and remembers who is to be told when more can.
-    fn drive(&mut self, context: &mut Context<'_>) {
+    pub(crate) fn drive(&mut self, context: &mut Context<'_>) {
         self.silent = context.waker().will_wake(Waker::noop());
         if let Some(driver) = &mut self.driver
             && Pin::new(driver).poll(context).is_ready()

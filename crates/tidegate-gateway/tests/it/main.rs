@@ -3,6 +3,7 @@
 
 mod access_log;
 mod actions;
+mod bandwidth;
 mod bounds;
 mod connections;
 mod debug_header;

@@ -204,6 +204,21 @@ impl Wire {
         self.buffer.drain(..length).collect()
     }
 
+    /// Takes what is there of a body of which `most` are still to come; how much that was.
+    pub(crate) async fn some(&mut self, most: usize) -> usize {
+        if self.buffer.is_empty() {
+            self.read().await;
+        }
+        let length = self.buffer.len().min(most);
+        self.buffer.drain(..length);
+        length
+    }
+
+    /// Sends, however long the other end takes to read.
+    pub(crate) async fn send_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream.write_all(bytes).await
+    }
+
     /// Everything until the other end closes or breaks off.
     pub(crate) async fn rest(&mut self) -> Vec<u8> {
         while self.read().await > 0 {}

@@ -1,6 +1,7 @@
 //! The node through its public face.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
+mod bandwidth;
 mod decide;
 mod definitions;
 mod queue;

@@ -7,7 +7,9 @@ use tidegate::{Limit, OnChange};
 use super::algorithm;
 use super::names::NameSet;
 use super::scalars::number;
-use super::{Around, access, check_count, idle, on_limit, overrides, queue, rates, sharing, state};
+use super::{Around, access, bandwidth, check_count, idle, on_limit, overrides, queue, rates};
+use super::{sharing, state};
+
 use crate::file::{Field, LimitFile, Map, OnChangeName, OnMissingName};
 use crate::key::{KeyPart, KeyPartError};
 use crate::limit_rule::{LimitRule, OnMissing};
@@ -85,6 +87,11 @@ fn limit_rules(
     .unwrap_or(LimitRule::DEFAULT_MAX_KEYS as u64);
     let on_limit = on_limit::compile(file, upstreams, report);
     let kinds_are_right = check_kind(name, place, file, map, report);
+    if file.bandwidth.is_written() {
+        let rule = of_bandwidth(name, file, (key, max_keys), around, report);
+        return Some(vec![rule.filter(|_| kinds_are_right)?]);
+    }
+    bandwidth::refuse_elsewhere(file, report);
     let settings = algorithm::settings(file, report);
     let settings = settings.filter(|_| kinds_are_right)?;
 
@@ -117,12 +124,7 @@ fn limit_rules(
         around.ipv6_prefix,
         report,
     );
-    let on_missing = match file.on_missing.get() {
-        Some(OnMissingName::Deny) => OnMissing::Deny,
-        Some(OnMissingName::Pass) => OnMissing::Pass,
-        Some(OnMissingName::PassIfEmpty) => OnMissing::PassIfEmpty,
-        Some(OnMissingName::Shared) | None => OnMissing::Shared,
-    };
+    let on_missing = on_missing(file);
     let (max_keys, on_change) = (usize::try_from(max_keys).ok()?, on_change(file, report)?);
     let exempt = Arc::new(access::lists(&file.exempt, report));
     let each = limits.into_iter().zip(overrides).enumerate();
@@ -139,9 +141,41 @@ fn limit_rules(
         on_change,
         shared,
         persist,
+        bandwidth: None,
         overrides,
     });
     Some(rules.collect())
+}
+
+fn on_missing(file: &LimitFile) -> OnMissing {
+    match file.on_missing.get() {
+        Some(OnMissingName::Deny) => OnMissing::Deny,
+        Some(OnMissingName::Pass) => OnMissing::Pass,
+        Some(OnMissingName::PassIfEmpty) => OnMissing::PassIfEmpty,
+        Some(OnMissingName::Shared) | None => OnMissing::Shared,
+    }
+}
+
+/// The rule of a limit of bandwidth.
+fn of_bandwidth(
+    name: &str,
+    file: &LimitFile,
+    (key, max_keys): (Option<Vec<KeyPart>>, u64),
+    around: Around,
+    report: &Report<'_>,
+) -> Option<LimitRule> {
+    let compiled = bandwidth::compile(name, file, key.as_deref(), around.ipv6_prefix, report);
+    let (limit, bandwidth, overrides) = compiled?;
+    Some(LimitRule {
+        on_missing: on_missing(file),
+        exempt: Arc::new(access::lists(&file.exempt, report)),
+        shadow: file.shadow.get().copied().unwrap_or(false),
+        max_keys: usize::try_from(max_keys).ok()?,
+        on_change: on_change(file, report)?,
+        bandwidth: Some(bandwidth),
+        overrides,
+        ..LimitRule::new(limit, key?)
+    })
 }
 
 /// What stays when the numbers change; `None` where there is nothing to choose.
@@ -163,24 +197,34 @@ fn on_change(file: &LimitFile, report: &Report<'_>) -> Option<OnChange> {
     })
 }
 
-/// A limit is one of rate and concurrency; a burst goes with a rate.
+/// A limit is one of rate, concurrency and bandwidth; a burst goes with a rate or a bandwidth.
 fn check_kind(name: &str, place: Span, file: &LimitFile, map: Span, report: &Report<'_>) -> bool {
-    match (file.rate.place(), file.concurrency.place()) {
-        (Some(rate), Some(concurrency)) => {
-            let message = format!("{} has both a rate and a concurrency", quote(name));
-            let finding = Finding::error(concurrency, message).related(rate, "the rate");
+    let kinds = [
+        ("rate", file.rate.place()),
+        ("concurrency", file.concurrency.place()),
+        ("bandwidth", file.bandwidth.place()),
+    ];
+    let mut written = kinds
+        .iter()
+        .filter_map(|&(kind, place)| Some((kind, place?)));
+    match (written.next(), written.next()) {
+        (Some((kind, first)), Some((other, second))) => {
+            let message = format!("{} has both a {kind} and a {other}", quote(name));
+            let finding = Finding::error(second, message).related(first, format!("the {kind}"));
             report.push(finding.help("make two limits of it; a route can have both"));
             false
         }
         // The unknown key is what has to be mended: `rte: 5/s`, or one of a later version.
-        (None, None) if report.has_unknown_key(map) => false,
-        (None, None) => {
+        (None, _) if report.has_unknown_key(map) => false,
+        (None, _) => {
             let message = format!("{} limits nothing", quote(name));
             let finding = Finding::error(place, message);
-            report.push(finding.help("add `rate: 100/min` or `concurrency: 5`"));
+            report.push(
+                finding.help("add `rate: 100/min`, `concurrency: 5` or `bandwidth: 100KB/s`"),
+            );
             false
         }
-        (None, Some(_)) => {
+        (Some(("concurrency", _)), None) => {
             if let Some(burst) = file.burst.place() {
                 let message = "a limit of `concurrency` has no burst";
                 report.push(Finding::error(burst, message).help("leave `burst` out"));

@@ -28,7 +28,7 @@ pub(super) fn compile(
         let Some((one, place)) = field.placed() else {
             continue;
         };
-        let matches = matches(one, place, key, ipv6_prefix, report);
+        let matches = Matches { key, ipv6_prefix }.of(one, place, report);
         let numbers = numbers(one, place, file, base, report).unwrap_or_default();
         let limits: Vec<_> = (numbers.into_iter().enumerate())
             .map(|(at, numbers)| {
@@ -55,7 +55,13 @@ fn numbers(
     base: &[Numbers],
     report: &Report<'_>,
 ) -> Option<Vec<Numbers>> {
-    if !one.rate.is_written() && !one.burst.is_written() && !one.concurrency.is_written() {
+    let is_written = [
+        one.rate.is_written(),
+        one.burst.is_written(),
+        one.concurrency.is_written(),
+        one.bandwidth.is_written(),
+    ];
+    if !is_written.contains(&true) {
         if report.has_unknown_key(place) {
             return None; // told already, and most likely the cause
         }
@@ -74,11 +80,17 @@ fn numbers(
     } else {
         one.concurrency.place()
     };
+    let stranger = stranger.or(one.bandwidth.place());
     if let Some(stranger) = stranger {
-        let (kind, other) = if of_concurrency {
-            ("concurrency", "rate")
+        let kind = if of_concurrency {
+            "concurrency"
         } else {
-            ("rate", "concurrency")
+            "rate"
+        };
+        let other = match kind {
+            _ if one.bandwidth.is_written() => "bandwidth",
+            "rate" => "concurrency",
+            _ => "rate",
         };
         let message = format!("this limit has a {kind}: an override cannot make it another kind");
         let help = format!("make a limit of its own for what has a {other}");
@@ -88,45 +100,54 @@ fn numbers(
     rates::of_override(one, file, base, report)
 }
 
-/// What the override matches, part by part; `None` where something about it is wrong.
-fn matches(
-    one: &OverrideFile,
-    place: Span,
-    key: &[KeyPart],
-    ipv6_prefix: u8,
-    report: &Report<'_>,
-) -> Option<Vec<Option<Box<[u8]>>>> {
-    let Some(named) = one.matches.get() else {
-        if !one.matches.is_written() {
-            let example = key
-                .first()
-                .map_or_else(|| "client_ip".to_owned(), ToString::to_string);
-            let finding = Finding::error(place, "an override needs `match`: whom is it for?");
-            report.push(finding.help(format!("add `match: {{ \"{example}\": ... }}`")));
-        }
-        return None;
-    };
-    let mut matches = vec![None; key.len()];
-    let mut is_right = true;
-    for (text, place, value) in named.iter() {
-        let part = part_index(text, place, key, report);
-        let value = value
-            .placed()
-            .zip(part)
-            .and_then(|((value, place), index)| {
-                let parsed = key[index].parse_value(value.as_str(), ipv6_prefix);
-                let parsed = parsed.map_err(|error| {
-                    let message = format!("{}: {error}", quote(value.as_str()));
-                    report.push(Finding::error(place, message).help(error.help()));
+/// What overrides match by.
+#[derive(Clone, Copy)]
+pub(super) struct Matches<'a> {
+    pub(super) key: &'a [KeyPart],
+    pub(super) ipv6_prefix: u8,
+}
+
+impl Matches<'_> {
+    /// What the override matches, part by part; `None` where something about it is wrong.
+    pub(super) fn of(
+        self,
+        one: &OverrideFile,
+        place: Span,
+        report: &Report<'_>,
+    ) -> Option<Vec<Option<Box<[u8]>>>> {
+        let Self { key, ipv6_prefix } = self;
+        let Some(named) = one.matches.get() else {
+            if !one.matches.is_written() {
+                let example = key
+                    .first()
+                    .map_or_else(|| "client_ip".to_owned(), ToString::to_string);
+                let finding = Finding::error(place, "an override needs `match`: whom is it for?");
+                report.push(finding.help(format!("add `match: {{ \"{example}\": ... }}`")));
+            }
+            return None;
+        };
+        let mut matches = vec![None; key.len()];
+        let mut is_right = true;
+        for (text, place, value) in named.iter() {
+            let part = part_index(text, place, key, report);
+            let value = value
+                .placed()
+                .zip(part)
+                .and_then(|((value, place), index)| {
+                    let parsed = key[index].parse_value(value.as_str(), ipv6_prefix);
+                    let parsed = parsed.map_err(|error| {
+                        let message = format!("{}: {error}", quote(value.as_str()));
+                        report.push(Finding::error(place, message).help(error.help()));
+                    });
+                    parsed.ok().map(|bytes| (index, bytes))
                 });
-                parsed.ok().map(|bytes| (index, bytes))
-            });
-        match value {
-            Some((index, bytes)) => matches[index] = Some(bytes),
-            None => is_right = false,
+            match value {
+                Some((index, bytes)) => matches[index] = Some(bytes),
+                None => is_right = false,
+            }
         }
+        is_right.then_some(matches)
     }
-    is_right.then_some(matches)
 }
 
 /// Which part of the key `text` is.
@@ -150,7 +171,7 @@ fn part_index(text: &str, place: Span, key: &[KeyPart], report: &Report<'_>) -> 
 
 /// What earlier overrides match, so that one that cannot be reached is found at once.
 #[derive(Debug, Default)]
-struct Seen {
+pub(super) struct Seen {
     /// By which parts are named (a bit each), the values named, and where.
     by_parts: BTreeMap<u32, HashMap<Values, Span>>,
 }
@@ -159,7 +180,12 @@ type Values = Vec<Box<[u8]>>;
 
 impl Seen {
     /// Warns where an earlier override matches all that this one does; then remembers this one.
-    fn check(&mut self, matches: &[Option<Box<[u8]>>], place: Span, report: &Report<'_>) {
+    pub(super) fn check(
+        &mut self,
+        matches: &[Option<Box<[u8]>>],
+        place: Span,
+        report: &Report<'_>,
+    ) {
         let named = |mask: u32| -> Values {
             let values = matches
                 .iter()

@@ -7,11 +7,12 @@ use std::ops::Range;
 
 use tidegate::MAX_LIMITS_PER_CHECK;
 
+use super::bandwidth::permits_of;
 use super::check_count;
 use super::names::{MAX_NAME_BYTES, NameSet};
 use super::scalars::parsed;
 use crate::file::{
-    AlgorithmName, Field, LimitFile, Map, OneOrMany, OverrideFile, RateText, RefillName,
+    AlgorithmName, BurstText, Field, LimitFile, Map, OneOrMany, OverrideFile, RateText, RefillName,
 };
 use crate::grammar::{RateText as Rate, parse_rate};
 use crate::quote::quote;
@@ -85,25 +86,30 @@ pub(super) fn of_limit(
     }
     let can_be_several = count == 1 || can_be_several(kind, count, file, report);
     let rates = parsed_rates(&file.rate, report);
-    let beside = |field, name, default| {
-        let help = format!(
+    let whose = format!("for {}", counted(count, "rate", "rates"));
+    let or_leave_out = |name, default| {
+        format!(
             "write one for each rate, in the same order; or leave `{name}` out: it is {default}"
-        );
-        let whose = format!("for {}", counted(count, "rate", "rates"));
-        let one_each = OneEach {
-            rates: count,
-            whose: &whose,
-            place,
-            help: &help,
-        };
-        one_each.of(field, name, report)
+        )
     };
-    let burst = beside(&file.burst, "burst", "the permits of each one's period");
-    let initial = beside(&file.initial, "initial", "each one's burst");
+    let burst_help = or_leave_out("burst", "the permits of each one's period");
+    let initial_help = or_leave_out("initial", "each one's burst");
+    let one_each = OneEach {
+        rates: count,
+        whose: &whose,
+        place,
+        help: &burst_help,
+    };
+    let burst = one_each.bursts(&file.burst, report);
+    let one_each = OneEach {
+        help: &initial_help,
+        ..one_each
+    };
+    let initial = one_each.of(&file.initial, "initial", report);
     let (rates, burst, initial) = (rates?, burst?, initial?);
     let each = rates.iter().enumerate().map(|(index, &rate)| Numbers {
         rate: Some(rate),
-        burst: number_at(&burst, index),
+        burst: burst.get(index).copied(),
         initial: number_at(&initial, index),
         ..Numbers::default()
     });
@@ -125,12 +131,12 @@ pub(super) fn of_override(
     };
     let rates =
         (one_each.of(&one.rate, "rate", report)).and_then(|_| parsed_rates(&one.rate, report));
-    let burst = one_each.of(&one.burst, "burst", report);
+    let burst = one_each.bursts(&one.burst, report);
     let (rates, burst) = (rates?, burst?);
     let concurrency = one.concurrency.placed().map(|(&max, place)| (max, place));
     let each = base.iter().enumerate().map(|(index, base)| Numbers {
         rate: rates.get(index).copied().or(base.rate),
-        burst: number_at(&burst, index).or(base.burst),
+        burst: burst.get(index).copied().or(base.burst),
         initial: base.initial,
         concurrency: concurrency.or(base.concurrency),
         burst_is_inherited: !one.burst.is_written(),
@@ -149,6 +155,17 @@ struct OneEach<'a> {
 }
 
 impl OneEach<'_> {
+    /// The bursts of rates, which are numbers of permits.
+    fn bursts(
+        &self,
+        field: &Field<OneOrMany<BurstText>>,
+        report: &Report<'_>,
+    ) -> Option<Vec<(u64, Span)>> {
+        let bursts = self.of(field, "burst", report)?.into_iter();
+        let permits = bursts.map(|(burst, at)| Some((permits_of(burst, at, report)?, at)));
+        permits.collect()
+    }
+
     /// The entries of `field`, or none where it is not written; `None` where there is something
     /// wrong about it.
     fn of<'f, T>(

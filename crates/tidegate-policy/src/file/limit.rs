@@ -3,9 +3,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{DurationText, Field, Map, OnLimitFile, OneOrMany, RateText, Scalar};
+use super::{
+    BandwidthText, BurstText, DirectionName, DurationText, Field, Map, OnLimitFile, OneOrMany,
+    RateText, Scalar, SizeText,
+};
 
-/// A limit: exactly one of `rate` and `concurrency`, and by what it counts.
+/// A limit: exactly one of `rate`, `concurrency` and `bandwidth`, and by what it counts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(
     rename = "a limit",
@@ -14,7 +17,11 @@ use super::{DurationText, Field, Map, OnLimitFile, OneOrMany, RateText, Scalar};
 #[serde(default, deny_unknown_fields)]
 #[schemars(
     rename = "Limit",
-    extend("oneOf" = [{ "required": ["rate"] }, { "required": ["concurrency"] }])
+    extend("oneOf" = [
+        { "required": ["rate"] },
+        { "required": ["concurrency"] },
+        { "required": ["bandwidth"] },
+    ])
 )]
 pub(crate) struct LimitFile {
     /// Permits over time: `100/min`, `10/s`, `3 per 5s`. Exact. `0/s` refuses everything. Or a
@@ -22,9 +29,15 @@ pub(crate) struct LimitFile {
     pub(crate) rate: Field<OneOrMany<RateText>>,
     /// Most requests in flight at once.
     pub(crate) concurrency: Field<u64>,
+    /// Bytes over time: `100KB/s`, `1.5MiB/s`. Bodies are held back to it, smoothly.
+    pub(crate) bandwidth: Field<BandwidthText>,
+    /// Of `bandwidth`: the first part of each body, which passes at once. Default: 0.
+    pub(crate) after: Field<SizeText>,
+    /// Of `bandwidth`: which bodies. Default: `responses`.
+    pub(crate) direction: Field<DirectionName>,
     /// Most permits at once after rest, including the first. Default: the permits of one period.
-    /// As many as there are rates.
-    pub(crate) burst: Field<OneOrMany<u64>>,
+    /// As many as there are rates. Of `bandwidth` a size; default: 50 ms of it.
+    pub(crate) burst: Field<OneOrMany<BurstText>>,
     /// How a rate is counted.
     pub(crate) algorithm: Field<AlgorithmName>,
     /// Of `smooth_warm_up` and Sentinel's warm-ups: the time from cold to warm.
@@ -322,8 +335,10 @@ pub(crate) struct OverrideFile {
     pub(crate) matches: Field<Map<Scalar>>,
     /// Permits over time; as many as the limit has rates.
     pub(crate) rate: Field<OneOrMany<RateText>>,
-    /// Most permits at once after rest; as many as the limit has rates.
-    pub(crate) burst: Field<OneOrMany<u64>>,
+    /// Most permits at once after rest; as many as the limit has rates. Of `bandwidth` a size.
+    pub(crate) burst: Field<OneOrMany<BurstText>>,
     /// Most requests in flight at once.
     pub(crate) concurrency: Field<u64>,
+    /// Bytes over time.
+    pub(crate) bandwidth: Field<BandwidthText>,
 }

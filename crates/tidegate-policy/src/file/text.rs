@@ -54,11 +54,23 @@ text! {
     }
 }
 
+/// What a size looks like.
+pub(super) const SIZE_PATTERN: &str = "^\\s*[0-9][0-9_]*(\\.[0-9]+)?\\s*([KkMmGg]?[Ii]?[Bb])?$";
+
+text! {
+    /// `100KB/s`.
+    BandwidthText: {
+        "type": "string",
+        "pattern": "^\\s*[0-9][0-9_]*(\\.[0-9]+)?\\s*[KkMmGg]?i?B\\s*(/|per)\\s*([0-9a-zµμ. ]+)$",
+        "examples": ["100KB/s", "1.5MiB/s", "1GB/h"],
+    }
+}
+
 text! {
     /// `32KiB`.
     SizeText: {
         "type": ["integer", "string"],
-        "pattern": "^\\s*[0-9][0-9_]*(\\.[0-9]+)?\\s*([KkMm]?[Ii]?[Bb])?$",
+        "pattern": SIZE_PATTERN,
         "examples": [32768, "32KiB", "64KB"],
     }
 }

@@ -43,7 +43,11 @@ pub(crate) fn parse_rate(text: &str) -> Result<RateText, GrammarError> {
             _ => return Err(not_a_rate(text)),
         },
     };
-    let rate = exact(text, number, period(text, time.trim())?)?;
+    let too_many = || {
+        let message = format!("`{text}` is more than {} permits", Quota::MAX_PERMITS);
+        GrammarError::new(message, "write a smaller number")
+    };
+    let rate = exact(text, number, period(text, time.trim())?, too_many)?;
     // 0.5/month is a rate over two of them.
     let is_one = number.places == 0;
     let unit = calendar_unit(time.trim()).filter(|_| is_one);
@@ -51,7 +55,7 @@ pub(crate) fn parse_rate(text: &str) -> Result<RateText, GrammarError> {
 }
 
 /// `min` is `1min`; anything else is a duration.
-fn period(text: &str, time: &str) -> Result<Duration, GrammarError> {
+pub(super) fn period(text: &str, time: &str) -> Result<Duration, GrammarError> {
     if time.is_empty() {
         let number = text
             .trim_end_matches('/')
@@ -75,11 +79,13 @@ fn period(text: &str, time: &str) -> Result<Duration, GrammarError> {
     Ok(period)
 }
 
-fn exact(text: &str, number: Decimal, period: Duration) -> Result<RateText, GrammarError> {
-    let too_many = || {
-        let message = format!("`{text}` is more than {} permits", Quota::MAX_PERMITS);
-        GrammarError::new(message, "write a smaller number")
-    };
+/// `number` each `period`, over a longer one where it is no whole number.
+pub(super) fn exact(
+    text: &str,
+    number: Decimal,
+    period: Duration,
+    too_many: impl Fn() -> GrammarError,
+) -> Result<RateText, GrammarError> {
     // Only as much longer as the number needs: 2.5/s is 5 per 2 s, not 25 per 10 s.
     let shared = gcd(number.digits, number.scale());
     let permits = u64::try_from(number.digits / shared).map_err(|_| too_many())?;
@@ -134,8 +140,8 @@ fn not_a_rate(text: &str) -> GrammarError {
         let is_bytes = |unit: &str| first.to_ascii_lowercase().ends_with(unit);
         if is_bytes("b") || is_bytes("bit") {
             return GrammarError::new(
-                "a limit of bandwidth is not in this version yet",
-                "limit requests: `100/min`",
+                format!("`{text}` is a bandwidth, not a rate of requests"),
+                "write it as `bandwidth: 100KB/s`",
             );
         }
         return GrammarError::new(

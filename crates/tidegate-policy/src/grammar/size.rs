@@ -1,4 +1,4 @@
-//! Sizes: `32768`, `32KiB`, `64KB`.
+//! Sizes: `32768`, `32KiB`, `64KB`, `1GB`.
 
 use super::GrammarError;
 use super::token::{split_decimal, split_word};
@@ -10,7 +10,19 @@ const UNITS: &[(&str, u128)] = &[
     ("KiB", 1 << 10),
     ("MB", 1_000_000),
     ("MiB", 1 << 20),
+    ("GB", 1_000_000_000),
+    ("GiB", 1 << 30),
 ];
+
+/// The units, for people.
+pub(super) const UNIT_NAMES: &str = "B, KB, KiB, MB, MiB, GB and GiB";
+
+/// How many bytes a unit has.
+pub(super) fn factor(unit: &str) -> Option<u128> {
+    let mut units = UNITS.iter();
+    let (_, factor) = units.find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
+    Some(*factor)
+}
 
 /// Reads a size in bytes. KB is 1000, KiB 1024.
 pub(crate) fn parse_size(text: &str) -> Result<u64, GrammarError> {
@@ -24,12 +36,8 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, GrammarError> {
     let (unit, "") = split_word(rest.trim_start()) else {
         return Err(error());
     };
-    let (_, factor) = UNITS
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(unit))
-        .ok_or_else(error)?;
     number
-        .times(*factor)
+        .times(factor(unit).ok_or_else(error)?)
         .and_then(|bytes| u64::try_from(bytes).ok())
         .ok_or_else(error)
 }

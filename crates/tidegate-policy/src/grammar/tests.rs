@@ -98,8 +98,8 @@ const NO_RATES: &[(&str, &str, &str)] = &[
     ),
     (
         "100KB/s",
-        "a limit of bandwidth is not in this version yet",
-        "limit requests: `100/min`",
+        "`100KB/s` is a bandwidth, not a rate of requests",
+        "write it as `bandwidth: 100KB/s`",
     ),
     (
         "fast",
@@ -219,7 +219,7 @@ fn sizes() {
     ] {
         assert_eq!(parse_size(text), Ok(bytes), "{text}");
     }
-    for text in ["", "KB", "5GB", "5 apples", "1.5", "-1", "1KB1KB"] {
+    for text in ["", "KB", "5TB", "5 apples", "1.5", "-1", "1KB1KB"] {
         assert!(parse_size(text).is_err(), "{text}");
     }
 }
@@ -237,5 +237,29 @@ proptest! {
         // permits / nanos = (whole + thousandths / 1000) / 1 s, without rounding.
         let written = u128::from(whole * 1_000 + thousandths);
         prop_assert_eq!(u128::from(permits) * 1_000 * u128::from(NS), written * u128::from(nanos));
+    }
+}
+
+#[test]
+fn a_bandwidth_is_exact() {
+    let of = |text| {
+        let rate = parse_bandwidth(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        (rate.permits, rate.period.as_nanos())
+    };
+    let second = 1_000_000_000;
+    for (text, bytes, nanos) in [
+        ("100KB/s", 100_000, second),
+        ("100 KB / s", 100_000, second),
+        ("100KiB/s", 102_400, second),
+        ("1.5MiB per s", 1_572_864, second),
+        ("0.5B/s", 1, 2 * second),
+        ("0.0015KB/s", 3, 2 * second),
+        ("10GB/s", 10_000_000_000, second),
+        ("1GiB/min", 1 << 30, 60 * second),
+        ("1_000 B per 5s", 1_000, 5 * second),
+        ("1kB/h", 1_000, 3_600 * second),
+        ("0B/s", 0, second),
+    ] {
+        assert_eq!(of(text), (bytes, nanos), "{text}");
     }
 }

@@ -26,6 +26,14 @@ impl Decimal {
     }
 }
 
+impl Decimal {
+    /// `self * factor`, exactly; `None` where that has more digits than fit.
+    pub(crate) fn scaled(self, factor: u128) -> Option<Self> {
+        let digits = self.digits.checked_mul(factor)?;
+        Some(Self { digits, ..self })
+    }
+}
+
 /// Most digits of a number: enough for any that has a meaning here, and 10^19 times 10^18
 /// still fits.
 const MAX_DIGITS: usize = 19;

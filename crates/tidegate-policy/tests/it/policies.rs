@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tidegate::{Algorithm, CalendarUnit, Quota};
 use tidegate_policy::{
-    HideQuery, KeyPart, LimitHeaders, Loaded, LogFormat, LogTarget, OnMissing, Policy, Request,
-    Reset, UpstreamKind, WhenFull, parse,
+    BandwidthRule, Direction, HideQuery, KeyPart, LimitHeaders, Loaded, LogFormat, LogTarget,
+    OnMissing, Policy, Request, Reset, UpstreamKind, WhenFull, parse,
 };
 
 fn policy(name: &str) -> Policy {
@@ -310,6 +310,53 @@ impl Request for Get {
     fn query(&self, _: &str) -> Option<Cow<'_, [u8]>> {
         None
     }
+}
+
+// shows: A3 (policy)
+#[test]
+fn a_bandwidth_is_a_token_bucket_of_bytes() {
+    use Direction::{Both, Requests, Responses};
+    let policy = policy("bandwidth");
+    let bucket = |bytes, burst| Algorithm::TokenBucket(Quota::per_second(bytes).burst(burst));
+    let of = |name| {
+        let rule = policy.limits.iter().find(|rule| rule.limit.name() == name);
+        let rule = rule.unwrap();
+        let BandwidthRule {
+            after,
+            direction,
+            is_nginx,
+        } = rule.bandwidth.unwrap();
+        (*rule.limit.algorithm(), after, direction, is_nginx)
+    };
+    assert_eq!(
+        of("downloads"),
+        (bucket(100_000, 5_000), 0, Responses, false)
+    );
+    assert_eq!(of("slow"), (bucket(100, 64), 0, Responses, false));
+    assert_eq!(
+        of("both"),
+        (bucket(1_572_864, 131_072), 1_000_000, Both, false)
+    );
+    let minute = Quota::per_minute(1_000_000_000).burst(833_333);
+    assert_eq!(
+        of("uploads"),
+        (Algorithm::TokenBucket(minute), 0, Requests, false)
+    );
+    // A second's worth at once.
+    let second = bucket(102_400, 102_400);
+    assert_eq!(of("nginx"), (second, 10_240, Responses, true));
+
+    let both = &policy.limits[2];
+    assert_eq!(
+        (both.shadow, both.on_missing, both.max_keys),
+        (true, OnMissing::Pass, 10)
+    );
+    // A burst goes with the bandwidth it was written for.
+    let overrides = both.overrides.iter().map(|one| *one.limit.algorithm());
+    assert_eq!(
+        overrides.collect::<Vec<_>>(),
+        [bucket(10_000_000, 500_000), bucket(1_572_864, 1_000_000)]
+    );
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tidegate::{Algorithm, CalendarUnit, Quota};
-use tidegate_node::{EnforcedLimit, Node, Outcome};
-use tidegate_policy::OnMissing;
+use tidegate_node::{Counts, EnforcedLimit, Node, Outcome};
+use tidegate_policy::{BandwidthRule, BodyOf, Direction, OnMissing};
 
 /// All limits of a node, with the version of the policy.
 pub(crate) fn report(node: &Node) -> Value {
@@ -42,6 +42,7 @@ fn one(limit: &EnforcedLimit) -> Value {
     json!({
         "name": limit.name(),
         "algorithm": algorithm(rule.limit.algorithm()),
+        "bandwidth": rule.bandwidth.map(|rule| bandwidth(rule, limit.counts())),
         "key": rule.key.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "on_missing": match rule.on_missing {
             OnMissing::Deny => "deny",
@@ -62,6 +63,22 @@ fn one(limit: &EnforcedLimit) -> Value {
             "permits_released": stats.permits_released,
             "overflowed": stats.overflowed,
         },
+    })
+}
+
+/// What a limit of bandwidth has beside its token bucket of bytes.
+fn bandwidth(rule: BandwidthRule, counts: &Counts) -> Value {
+    json!({
+        "after": rule.after,
+        "direction": match rule.direction {
+            Direction::Responses => "responses",
+            Direction::Requests => "requests",
+            Direction::Both => "both",
+        },
+        "nginx": rule.is_nginx,
+        "request_bytes": counts.bytes(BodyOf::Request),
+        "response_bytes": counts.bytes(BodyOf::Response),
+        "held_back_ns": nanos(counts.held_back()),
     })
 }
 

@@ -29,29 +29,7 @@ const LOG_VARIABLE: &str = "TIDEGATE_LOG";
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs, terminal: &mut Terminal) -> Result<Exit, CommandError> {
     start_log(args.log_format)?;
-    let (name, text) = match &args.config {
-        Some(path) => {
-            let name = path.display().to_string();
-            let text = tidegate_policy::read(path)
-                .map_err(|error| CommandError::io(format!("cannot read {name}"), error))?;
-            (name, text)
-        }
-        None => (
-            "built-in policy".to_owned(),
-            tidegate_policy::DEFAULT.to_owned(),
-        ),
-    };
-    let Loaded {
-        policy,
-        warnings,
-        omitted_warnings,
-    } = validation::parse(&name, &text, true)?;
-    terminal.warn(&warnings, omitted_warnings);
-    if policy.gateway.is_none() && policy.admin.is_none() {
-        return Err(CommandError::new(format!(
-            "{name} serves nothing: it has neither `gateway:` nor `admin:`"
-        )));
-    }
+    let (name, text, policy) = load(args, terminal)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -107,6 +85,37 @@ pub(crate) fn run(args: &ServeArgs, terminal: &mut Terminal) -> Result<Exit, Com
     served?;
     tracing::info!("stopped");
     Ok(Exit::Fine)
+}
+
+/// The policy with its name and text, if it is right and serves something.
+fn load(
+    args: &ServeArgs,
+    terminal: &mut Terminal,
+) -> Result<(String, String, Policy), CommandError> {
+    let (name, text) = match &args.config {
+        Some(path) => {
+            let name = path.display().to_string();
+            let text = tidegate_policy::read(path)
+                .map_err(|error| CommandError::io(format!("cannot read {name}"), error))?;
+            (name, text)
+        }
+        None => (
+            "built-in policy".to_owned(),
+            tidegate_policy::DEFAULT.to_owned(),
+        ),
+    };
+    let Loaded {
+        policy,
+        warnings,
+        omitted_warnings,
+    } = validation::parse(&name, &text, true)?;
+    terminal.warn(&warnings, omitted_warnings);
+    if policy.gateway.is_none() && policy.admin.is_none() {
+        return Err(CommandError::new(format!(
+            "{name} serves nothing: it has neither `gateway:` nor `admin:`"
+        )));
+    }
+    Ok((name, text, policy))
 }
 
 fn start_log(format: LogFormat) -> Result<(), CommandError> {

@@ -117,7 +117,20 @@ fn load(path: &Path, terminal: &mut Terminal) -> Result<Policy, CommandError> {
         omitted_warnings,
     } = tidegate_policy::load(path)?;
     terminal.warn(&warnings, omitted_warnings);
+    tell_of_bandwidths(&policy, terminal);
     Ok(policy)
+}
+
+/// A trace has no bodies, so that nothing is held back here.
+fn tell_of_bandwidths(policy: &Policy, terminal: &mut Terminal) {
+    for rule in &policy.limits {
+        if rule.bandwidth.is_some() {
+            let name = rule.limit.name();
+            terminal.note(&format!(
+                "note: `{name}` is not simulated: it limits bandwidth, and a trace has no bodies"
+            ));
+        }
+    }
 }
 
 struct Run {

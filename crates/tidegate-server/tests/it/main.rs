@@ -4,11 +4,13 @@
 mod access_log;
 mod admission;
 mod asking;
+mod bandwidth;
 mod client;
 mod command_line;
 mod golden;
 mod hand_over;
 mod held;
+mod limit_rate;
 mod nginx_parity;
 mod problems;
 mod reload;

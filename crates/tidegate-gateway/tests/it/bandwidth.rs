@@ -1,0 +1,496 @@
+//! Bodies held back to what limits of bandwidth let pass, on the wire and by the clock.
+
+use std::time::{Duration, Instant};
+
+use tidegate_gateway::RequestView;
+use tidegate_node::{Call, Outcome};
+use tidegate_policy::BodyOf;
+use tokio::sync::mpsc;
+
+use crate::gateway::{Running, policy};
+use crate::upstream::{Served, Upstream};
+use crate::wire::{Wire, soon};
+
+/// The limit of case 24, ten times as fast.
+const PER_USER: &str = "  user:\n    bandwidth: 1MB/s\n    key: header:user-id";
+
+/// Answers `GET /1000` with 1000 bytes, as fast as it can, and what else there is in a body with
+/// how many bytes it had.
+async fn serves_bytes(mut served: Served) {
+    while let Some(request) = served.request().await {
+        let path = request.head.start.split(' ').nth(1).unwrap();
+        let body = match path.trim_start_matches('/').parse() {
+            Ok(length) => vec![b'x'; length],
+            Err(_) => request.body.len().to_string().into_bytes(),
+        };
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        served.wire.send(head).await;
+        if served.wire.try_send(body).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn byte_server() -> Upstream {
+    Upstream::start(serves_bytes).await
+}
+
+fn get(length: usize, user: &str) -> String {
+    format!("GET /{length} HTTP/1.1\r\nHost: a\r\nUser-Id: {user}\r\n\r\n")
+}
+
+fn post(length: usize, user: &str) -> Vec<u8> {
+    let head = format!(
+        "POST /up HTTP/1.1\r\nHost: a\r\nUser-Id: {user}\r\nContent-Length: {length}\r\n\r\n"
+    );
+    let mut request = head.into_bytes();
+    request.resize(request.len() + length, b'y');
+    request
+}
+
+#[track_caller]
+fn is_within(took: Duration, due: Duration, part: f64) {
+    let ratio = took.as_secs_f64() / due.as_secs_f64();
+    assert!((ratio - 1.0).abs() <= part, "{took:?} in place of {due:?}");
+}
+
+/// How long a user needs for so many bytes over two connections.
+async fn over_two_connections(limit: &str, bytes: usize) -> Duration {
+    let upstream = byte_server().await;
+    let gateway = Running::before(&[upstream.address], limit, "");
+    let mut clients = [gateway.connect().await, gateway.connect().await];
+    let start = Instant::now();
+    for client in &mut clients {
+        client.send(get(bytes / 2, "ann")).await;
+    }
+    for client in &mut clients {
+        assert_eq!(client.message().await.body.len(), bytes / 2);
+    }
+    start.elapsed()
+}
+
+// shows: A3 (responses), A3 (case 24 ten times as fast)
+#[tokio::test]
+async fn alone_a_user_has_one_bandwidth_over_two_connections() {
+    let took = over_two_connections(PER_USER, 1_000_000).await;
+    is_within(took, Duration::from_secs(1), 0.06);
+}
+
+// shows: A3 (responses), A3 (case 24)
+#[tokio::test]
+#[ignore = "long: ten seconds"]
+async fn alone_a_megabyte_at_100_kilobytes_a_second_takes_ten_seconds() {
+    let limit = PER_USER.replace("1MB/s", "100KB/s");
+    let took = over_two_connections(&limit, 1_000_000).await;
+    is_within(took, Duration::from_secs(10), 0.05);
+}
+
+// shows: A3 (requests)
+#[tokio::test]
+async fn alone_uploads_have_one_bandwidth_over_two_connections() {
+    let upstream = byte_server().await;
+    let limit = format!("{PER_USER}\n    direction: requests");
+    let gateway = Running::before(&[upstream.address], &limit, "");
+    let mut clients = [gateway.connect().await, gateway.connect().await];
+    let start = Instant::now();
+    let uploads = clients.iter_mut().map(|client| async {
+        client.send(post(500_000, "ann")).await;
+        assert_eq!(client.message().await.text(), "500000");
+    });
+    for upload in uploads.map(Box::pin).collect::<Vec<_>>() {
+        upload.await;
+    }
+    is_within(start.elapsed(), Duration::from_secs(1), 0.06);
+    // What comes back is not held back.
+    let start = Instant::now();
+    let mut client = gateway.connect().await;
+    client.send(get(1_000_000, "ann")).await;
+    assert_eq!(client.message().await.body.len(), 1_000_000);
+    assert!(start.elapsed() < Duration::from_millis(500));
+}
+
+/// How many bytes of a body come in each 100 ms.
+async fn slots(client: &mut Wire, length: usize) -> Vec<usize> {
+    let start = Instant::now();
+    let mut slots = Vec::new();
+    let mut left = length;
+    while left > 0 {
+        let read = client.some(left).await;
+        assert!(read > 0, "a body broken off");
+        left -= read;
+        let slot = (start.elapsed().as_millis() / 100) as usize;
+        slots.resize(slots.len().max(slot + 1), 0);
+        slots[slot] += read;
+    }
+    slots
+}
+
+// shows: A3 (smooth)
+#[tokio::test]
+async fn alone_bytes_come_evenly() {
+    let upstream = byte_server().await;
+    let gateway = Running::before(&[upstream.address], PER_USER, "");
+    let mut client = gateway.connect().await;
+    client.send(get(1_000_000, "ann")).await;
+    client.head().await.unwrap();
+    let slots = slots(&mut client, 1_000_000).await;
+    // 100 KB each, and at most a burst of 50 KB and a tenth more.
+    assert!((9..=11).contains(&slots.len()), "{slots:?}");
+    assert!(slots.iter().all(|bytes| *bytes <= 165_000), "{slots:?}");
+    let (_, full) = slots.split_last().unwrap();
+    assert!(full.iter().all(|bytes| *bytes >= 45_000), "{slots:?}");
+}
+
+// shows: A3 (after)
+#[tokio::test]
+async fn alone_the_first_part_of_each_response_comes_at_once() {
+    let upstream = byte_server().await;
+    let limit = format!("{PER_USER}\n    after: 1MB");
+    let gateway = Running::before(&[upstream.address], &limit, "");
+    let mut client = gateway.connect().await;
+    for _ in 0..2 {
+        let start = Instant::now();
+        client.send(get(1_300_000, "ann")).await;
+        client.head().await.unwrap();
+        client.exactly(1_000_000).await;
+        let free = start.elapsed();
+        assert!(free < Duration::from_millis(150), "{free:?}");
+        client.exactly(300_000).await;
+        is_within(start.elapsed(), Duration::from_millis(290), 0.25);
+    }
+}
+
+// shows: A3 (backpressure)
+#[tokio::test]
+async fn an_upstream_that_sends_as_fast_as_it_can_has_to_wait() {
+    const ALL: usize = 64 << 20;
+    let (send, mut sent) = mpsc::unbounded_channel();
+    let upstream = Upstream::start(move |mut served| {
+        let send = send.clone();
+        async move {
+            served.request().await;
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {ALL}\r\n\r\n");
+            served.wire.send(head).await;
+            let piece = vec![b'x'; 64 << 10];
+            for _ in 0..ALL / piece.len() {
+                if served.wire.send_all(&piece).await.is_err() {
+                    return;
+                }
+                let _ = send.send(piece.len());
+            }
+        }
+    })
+    .await;
+    let limit = "  slow:\n    bandwidth: 1MB/s";
+    let gateway = Running::before(&[upstream.address], limit, "");
+    let mut client = gateway.connect().await;
+    client.send(get(ALL, "ann")).await;
+    client.head().await.unwrap();
+    // As long as half a megabyte takes. What was sent beyond that lies in the buffers of two
+    // sockets, and in one frame.
+    client.exactly(500_000).await;
+    let mut in_all = 0;
+    while let Ok(bytes) = sent.try_recv() {
+        in_all += bytes;
+    }
+    assert!(
+        in_all < 16 << 20,
+        "{in_all} bytes were taken of the upstream"
+    );
+}
+
+// shows: A3 (backpressure on uploads)
+#[tokio::test]
+async fn a_client_that_sends_as_fast_as_it_can_has_to_wait() {
+    const ALL: usize = 64 << 20;
+    let upstream = byte_server().await;
+    let limit = "  slow:\n    bandwidth: 1MB/s\n    direction: requests";
+    let gateway = Running::before(&[upstream.address], limit, "");
+    let mut client = gateway.connect().await;
+    let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {ALL}\r\n\r\n");
+    client.send(head).await;
+    let piece = vec![b'y'; 64 << 10];
+    let mut sent = 0;
+    let half_a_second = tokio::time::sleep(Duration::from_millis(500));
+    let mut half_a_second = std::pin::pin!(half_a_second);
+    loop {
+        tokio::select! {
+            () = &mut half_a_second => break,
+            result = client.send_all(&piece) => result.unwrap(),
+        }
+        sent += piece.len();
+    }
+    assert!(sent < 16 << 20, "{sent} bytes were taken of the client");
+}
+
+// shows: A3 (deadlines)
+#[tokio::test]
+async fn nobody_is_late_while_the_gateway_itself_holds_a_piece_back() {
+    let upstream = byte_server().await;
+    // A piece waits for half a second, and nobody else has more than a quarter.
+    let gateway = "  response_timeout: 250ms\n  idle_timeout: 250ms";
+    let limit = "  slow:\n    bandwidth: 1KB/s\n    burst: 500B\n    direction: both";
+    let gateway = Running::before(&[upstream.address], limit, gateway);
+    let mut client = gateway.connect().await;
+    client.send(get(1_500, "ann")).await;
+    assert_eq!(client.message().await.body.len(), 1_500);
+    client.send(post(1_000, "ann")).await;
+    assert_eq!(client.message().await.text(), "1000");
+    assert_eq!(gateway.counters().connections_timed_out, 0);
+    assert_eq!(gateway.counters().upstream_timeouts, 0);
+}
+
+// shows: A4 (bandwidth)
+#[tokio::test]
+async fn who_is_exempt_is_not_held_back() {
+    let upstream = byte_server().await;
+    // The first byte is free, the next comes in an hour.
+    let limit = "  slow:\n    bandwidth: 1B/h\n    exempt: { \"header:user-id\": ann }";
+    let gateway = Running::before(&[upstream.address], limit, "");
+    let mut client = gateway.connect().await;
+    client.send(get(1_000, "ann")).await;
+    assert_eq!(client.message().await.body.len(), 1_000);
+}
+
+#[tokio::test]
+async fn a_client_that_waits_for_a_response_that_is_held_back_is_not_slow_with_its_request() {
+    let upstream = Upstream::start(|mut served| async move {
+        served.wire.head().await;
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 1500\r\n\r\n";
+        served.wire.send(head).await;
+        served.wire.send(vec![b'z'; 1_500]).await;
+        served.wire.exactly(1_000).await;
+    })
+    .await;
+    // A piece waits for half a second, in which the client sends nothing.
+    let gateway = "  min_body_rate: 1KB/s\n  min_rate_grace: 250ms";
+    let limit = "  slow:\n    bandwidth: 1KB/s\n    burst: 500B";
+    let gateway = Running::before(&[upstream.address], limit, gateway);
+    let mut client = gateway.connect().await;
+    client
+        .send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n")
+        .await;
+    assert_eq!(client.message().await.body.len(), 1_500);
+    assert_eq!(gateway.counters().connections_timed_out, 0);
+}
+
+#[tokio::test]
+async fn a_response_that_waits_for_a_request_that_is_held_back_is_not_late() {
+    // It says what it has got as it gets it.
+    let upstream = Upstream::start(|mut served| async move {
+        served.wire.head().await;
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 1500\r\n\r\n";
+        served.wire.send(head).await;
+        let mut left = 1500;
+        while left > 0 {
+            let read = served.wire.some(left).await;
+            served.wire.send(vec![b'z'; read]).await;
+            left -= read;
+        }
+    })
+    .await;
+    let gateway = "  response_timeout: 250ms\n  idle_timeout: 250ms";
+    let limit = "  slow:\n    bandwidth: 1KB/s\n    burst: 500B\n    direction: requests";
+    let gateway = Running::before(&[upstream.address], limit, gateway);
+    let mut client = gateway.connect().await;
+    client.send(post(1_500, "ann")).await;
+    assert_eq!(client.message().await.body.len(), 1_500);
+}
+
+#[tokio::test]
+async fn an_upload_goes_on_while_the_response_is_held_back() {
+    let (send, mut uploaded) = mpsc::unbounded_channel();
+    let upstream = Upstream::start(move |mut served| {
+        let send = send.clone();
+        async move {
+            served.wire.head().await;
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n";
+            served.wire.send(head).await;
+            served.wire.send(vec![b'z'; 2_000]).await;
+            served.wire.exactly(8 << 20).await;
+            send.send(()).unwrap();
+        }
+    })
+    .await;
+    // The second piece of the response waits for an hour.
+    let limit = "  slow:\n    bandwidth: 1KB/h\n    burst: 1KB";
+    let gateway = Running::before(&[upstream.address], limit, "");
+    let mut client = gateway.connect().await;
+    client.send(post(8 << 20, "ann")).await;
+    soon(uploaded.recv()).await.unwrap();
+}
+
+// shows: A3 (no body)
+#[tokio::test]
+async fn messages_without_a_body_and_answers_of_the_gateway_are_not_held_back() {
+    // The first byte is free, the next comes in an hour.
+    let limit = "  slow:\n    bandwidth: 1B/h\n    direction: both";
+    let upstream = Upstream::start(|mut served| async move {
+        while let Some(request) = served.request().await {
+            let answer = match request.head.start.split(' ').nth(1).unwrap() {
+                "/head" => "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n",
+                "/204" => "HTTP/1.1 204 No Content\r\n\r\n",
+                "/304" => "HTTP/1.1 304 Not Modified\r\nContent-Length: 1000\r\n\r\n",
+                "/empty" => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                "/garbage" => "what is no HTTP\r\n\r\n",
+                _ => "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            };
+            served.wire.send(answer).await;
+        }
+    })
+    .await;
+    let gateway = Running::before(&[upstream.address], limit, "");
+    let mut client = gateway.connect().await;
+    client.send("HEAD /head HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!(client.head().await.unwrap().status(), 200);
+    for (path, status) in [("/204", 204), ("/304", 304), ("/0", 200), ("/empty", 200)] {
+        client
+            .send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"))
+            .await;
+        let head = client.head().await.unwrap();
+        assert_eq!(head.status(), status);
+        if path == "/empty" {
+            assert_eq!(client.chunk().await, None);
+        }
+    }
+    let answer = client.get("/garbage").await;
+    assert_eq!(answer.status(), 502);
+    assert!(answer.body.len() > 1);
+    let counts = gateway.node.snapshot();
+    let counts = counts.limits()[0].counts();
+    assert_eq!(counts.bytes(BodyOf::Response), 0);
+    assert_eq!(counts.get(Outcome::Allowed), 6);
+}
+
+#[tokio::test]
+async fn chunks_and_trailers_pass_as_they_were() {
+    let upstream = Upstream::start(|mut served| async move {
+        let request = served.request().await.unwrap();
+        assert_eq!(request.body, b"0123456789");
+        served
+            .wire
+            .send(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: sum\r\n\r\n\
+                 a\r\n0123456789\r\n0\r\nsum: 45\r\n\r\n",
+            )
+            .await;
+    })
+    .await;
+    let limit = "  slow:\n    bandwidth: 100B/s\n    burst: 5B\n    direction: both";
+    let gateway = Running::before(&[upstream.address], limit, "");
+    let mut client = gateway.connect().await;
+    client
+        .send(
+            "POST / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nTransfer-Encoding: chunked\r\n\r\n\
+             a\r\n0123456789\r\n0\r\n\r\n",
+        )
+        .await;
+    assert_eq!(client.head().await.unwrap().status(), 200);
+    // Pieces of five, each a chunk.
+    assert_eq!(client.chunk().await.unwrap(), b"01234");
+    assert_eq!(client.chunk().await.unwrap(), b"56789");
+    let end = client.exactly("0\r\nsum: 45\r\n\r\n".len()).await;
+    assert_eq!(String::from_utf8(end).unwrap(), "0\r\nsum: 45\r\n\r\n");
+}
+
+#[tokio::test]
+async fn a_client_that_waits_to_be_asked_for_its_body_is_asked() {
+    let upstream = byte_server().await;
+    let limit = "  slow:\n    bandwidth: 10KB/s\n    direction: requests";
+    let gateway = Running::before(&[upstream.address], limit, "");
+    let mut client = gateway.connect().await;
+    client
+        .send(
+            "POST /up HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\
+             Content-Length: 1000\r\n\r\n",
+        )
+        .await;
+    assert_eq!(client.head().await.unwrap().status(), 100);
+    client.send(vec![b'y'; 1_000]).await;
+    assert_eq!(client.message().await.text(), "1000");
+}
+
+// shows: A3 (give back)
+#[tokio::test]
+async fn a_client_that_goes_away_gives_back_what_it_has_reserved() {
+    let upstream = byte_server().await;
+    // A kilobyte at once, and the next in an hour.
+    let limit = "  slow:\n    bandwidth: 1KB/h\n    burst: 1KB";
+    let gateway = Running::before(&[upstream.address], limit, "");
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        let mut client = gateway.connect().await;
+        client.send(get(2_000, "ann")).await;
+        client.head().await.unwrap();
+        clients.push(client);
+    }
+    clients[0].exactly(1_000).await;
+    // All wait: the last for more than two hours.
+    drop(clients);
+    gateway
+        .counted(|counters| counters.connections_open == 0)
+        .await;
+    // Who comes now has what comes in the next hour, not after those who have gone.
+    let wait = wait_for(&gateway, 1_000);
+    assert!(wait <= Duration::from_hours(1), "{wait:?}");
+    assert!(wait > Duration::from_mins(59), "{wait:?}");
+}
+
+/// How long a body that comes now waits for so many bytes.
+fn wait_for(gateway: &Running, bytes: u64) -> Duration {
+    let (parts, ()) = http::Request::get("/").body(()).unwrap().into_parts();
+    let now = gateway.node.clock().now();
+    let snapshot = gateway.node.snapshot();
+    let admission = snapshot.decide(&Call {
+        request: &RequestView::new(&parts, None),
+        route: "",
+        limits: &[0],
+        permits: 1,
+        max_wait: None,
+        peek: false,
+        now,
+    });
+    let mut pacer = admission.pacer(BodyOf::Response).unwrap();
+    assert!(pacer.most(&gateway.node, now) >= bytes);
+    pacer.take(bytes, now).unwrap()
+}
+
+// shows: F4 (bandwidth)
+#[tokio::test]
+async fn a_reload_holds_for_bodies_that_flow() {
+    let upstream = byte_server().await;
+    let slow = "  user:\n    bandwidth: 10KB/s\n    burst: 1KB";
+    let gateway = Running::before(&[upstream.address], slow, "");
+    let mut client = gateway.connect().await;
+    client.send(get(1_000_000, "ann")).await;
+    client.head().await.unwrap();
+    client.exactly(3_000).await;
+    let fast = "  user:\n    bandwidth: 100MB/s";
+    gateway
+        .node
+        .reload(policy(&[upstream.address], fast, ""))
+        .unwrap();
+    let start = Instant::now();
+    client.exactly(997_000).await;
+    assert!(
+        start.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn a_connection_can_be_used_again_after_bodies_that_were_held_back() {
+    let upstream = byte_server().await;
+    let limit = "  slow:\n    bandwidth: 100KB/s\n    burst: 1KB\n    direction: both";
+    let gateway = Running::before(&[upstream.address], limit, "");
+    let mut client = gateway.connect().await;
+    for _ in 0..3 {
+        client.send(get(2_500, "ann")).await;
+        assert_eq!(client.message().await.body.len(), 2_500);
+        client.send(post(2_500, "ann")).await;
+        assert_eq!(client.message().await.text(), "2500");
+        assert_eq!(client.get("/0").await.status(), 200);
+    }
+    assert_eq!(upstream.connections(), 1);
+}

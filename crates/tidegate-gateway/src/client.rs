@@ -174,7 +174,7 @@ impl Client {
             && self.is_between_messages.get()
             && self.requests_begun.get() == self.requests.get()
             && !self.linger.get()
-            && !self.core.is_stopping()
+            && !self.core.is_closing()
     }
 }
 
@@ -221,7 +221,7 @@ pub(crate) async fn serve(core: Rc<Core>, stream: TcpStream, peer: SocketAddr) {
     }
 }
 
-/// Waits until the client sends something, or the gateway stops; `false` when its time is over.
+/// Waits until the client sends something, or idle connections are closed; `false` when its time is over.
 async fn rest(client: &Client, stream: &TcpStream) -> bool {
     let core = &client.core;
     let time_is_over = async {
@@ -233,7 +233,7 @@ async fn rest(client: &Client, stream: &TcpStream) -> bool {
     tokio::select! {
         biased;
         readable = stream.readable() => readable.is_ok(),
-        () = core.stop.notified() => true,
+        () = core.close.notified() => true,
         () = time_is_over => {
             if client.watch.phase() == Phase::Header {
                 core.counters.connections_timed_out.add(1);

@@ -229,7 +229,8 @@ pub(crate) async fn serve(core: Rc<Core>, stream: TcpStream, peer: SocketAddr) {
     }
 }
 
-/// Waits until the client sends something, or the gateway stops; `false` when its time is over.
+/// Waits until the client sends something, or idle connections are closed; `false` when its time
+/// is over.
 async fn rest(client: &Client, stream: &TcpStream) -> bool {
     let core = &client.core;
     let time_is_over = async {

@@ -74,6 +74,7 @@ fn policy(listen: &str, upstream: &str, rate: &str, burst: &str) -> Result<Polic
     Ok(Policy {
         version: 0,
         redis: None,
+        state: None,
         limits,
         upstreams,
         gateway: Some(gateway),

@@ -56,6 +56,8 @@ pub(crate) struct Client {
     requests_begun: Cell<u64>,
     /// Whether a part of a head has come, and not the whole.
     is_within_head: Cell<bool>,
+    /// Whether all that has come are whole messages.
+    is_between_messages: Cell<bool>,
     /// What was wrong with what the client sent.
     fault: Cell<Option<Found>>,
     /// Whether somebody waits for the client's bytes, who would see that it has gone.
@@ -66,6 +68,8 @@ pub(crate) struct Client {
 enum End {
     /// As HTTP has it.
     Closed,
+    /// Not at all: nothing has come for a while.
+    Rests,
     /// By a deadline.
     TimedOut,
     /// Broken off, by either side.
@@ -94,6 +98,7 @@ impl Client {
             requests: Cell::new(0),
             requests_begun: Cell::new(0),
             is_within_head: Cell::new(false),
+            is_between_messages: Cell::new(true),
             fault: Cell::new(None),
             is_reading: Cell::new(false),
         }
@@ -129,7 +134,8 @@ impl Client {
 
     /// Whether the answer to this request is the connection's last.
     pub(crate) fn is_last_answer(&self) -> bool {
-        let is_last = self.watch.is_old()
+        let is_last = self.core.is_stopping()
+            || self.watch.is_old()
             || self.requests.get() >= self.core.timeouts().max_requests_per_connection;
         if is_last && (self.is_within_head.get() || self.requests_begun.get() > self.requests.get())
         {
@@ -159,6 +165,17 @@ impl Client {
         self.log.begin(request, settings, self.watch.now());
         self.log.note(|record| record.id = self.id.value());
     }
+
+    /// Whether hyper has had nothing in hand of this connection for a while: then it does without,
+    /// since hyper's buffers take 20 KB.
+    fn can_rest(&self) -> bool {
+        self.watch.is_idle_for(self.core.timeouts().tick)
+            && self.is_flushed.get()
+            && self.is_between_messages.get()
+            && self.requests_begun.get() == self.requests.get()
+            && !self.linger.get()
+            && !self.core.is_closing()
+    }
 }
 
 impl Client {
@@ -176,28 +193,61 @@ pub(crate) async fn serve(core: Rc<Core>, stream: TcpStream, peer: SocketAddr) {
     let client = Rc::new(Client::new(core, peer));
     let (reader, writer) = stream.into_split();
     let writer = Rc::new(writer);
-    let io = ClientIo::new(reader, Rc::clone(&writer), Rc::clone(&client));
-    let service = service_fn(|request| exchange::answer(Rc::clone(&client), request));
-    let mut connection = client.core.http.serve_connection(io, service);
+    let mut io = ClientIo::new(reader, Rc::clone(&writer), Rc::clone(&client));
     let stream: &TcpStream = (*writer).as_ref();
-    match drive(&client, &mut connection, stream).await {
-        End::Closed if client.linger.get() => {
-            linger(connection.into_parts().io.into_reader()).await;
-        }
-        End::TimedOut => {
-            client.core.counters.connections_timed_out.add(1);
-            client.log.note(Record::timed_out);
-        }
-        End::Broken if client.is_http_1_0.get() => {
+    loop {
+        let service = service_fn(|request| exchange::answer(Rc::clone(&client), request));
+        let mut connection = client.core.http.serve_connection(io, service);
+        match drive(&client, &mut connection, stream).await {
+            End::Rests => {
+                let parts = connection.into_parts();
+                // Bytes that hyper has not looked at for so long are not a request's.
+                if !parts.read_buf.is_empty() || !rest(&client, stream).await {
+                    break;
+                }
+                io = parts.io;
+                continue;
+            }
+            End::Closed if client.linger.get() => {
+                linger(connection.into_parts().io.into_reader()).await;
+            }
+            End::TimedOut => {
+                client.core.counters.connections_timed_out.add(1);
+                client.log.note(Record::timed_out);
+            }
             // A reset: a plain end would look like that of the answer.
-            let _ = stream.set_zero_linger();
-            drop(connection);
+            End::Broken if client.is_http_1_0.get() => {
+                let _ = stream.set_zero_linger();
+            }
+            End::Closed | End::Broken => {}
         }
-        End::Closed | End::Broken => drop(connection),
+        break;
     }
     if let Some(writer) = Rc::into_inner(writer) {
         // Closing says all that is to be said.
         OwnedWriteHalf::forget(writer);
+    }
+}
+
+/// Waits until the client sends something, or the gateway stops; `false` when its time is over.
+async fn rest(client: &Client, stream: &TcpStream) -> bool {
+    let core = &client.core;
+    let time_is_over = async {
+        match client.watch.deadline() {
+            Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        readable = stream.readable() => readable.is_ok(),
+        () = core.close.notified() => true,
+        () = time_is_over => {
+            if client.watch.phase() == Phase::Header {
+                core.counters.connections_timed_out.add(1);
+            }
+            false
+        }
     }
 }
 
@@ -223,7 +273,7 @@ async fn drive(client: &Client, connection: &mut impl Drive, stream: &TcpStream)
     let watch = &client.watch;
     let mut look_at = watch.look_at(core.timeouts().tick);
     let mut alarm = pin!(tokio::time::sleep_until(look_at.into()));
-    let mut stop = pin!(core.stop.notified());
+    let mut close = pin!(core.close.notified());
     let mut hung_up = pin!(hung_up(stream));
     // The kernel is asked once more for what has arrived before an idle connection is closed.
     let mut last_look = pin!(tokio::task::yield_now());
@@ -234,28 +284,30 @@ async fn drive(client: &Client, connection: &mut impl Drive, stream: &TcpStream)
         watch.set_now(now);
         // A timer and a notification remember who waits: they need not be polled each time.
         if first {
-            let _ = stop.as_mut().poll(context);
+            let _ = close.as_mut().poll(context);
         }
-        if core.is_stopping() && !finishing && last_look.as_mut().poll(context).is_ready() {
-            finishing = true;
-            connection.finish();
-        }
+        let finish = core.is_closing() && !finishing && last_look.as_mut().poll(context).is_ready();
         let mut idle_too_long = false;
         let mut set_alarm = first;
         if first || now >= look_at {
             match watch.overdue() {
                 Some(Phase::Header | Phase::Body) => return Poll::Ready(End::TimedOut),
-                Some(Phase::Idle) => {
-                    connection.finish();
-                    idle_too_long = true;
-                }
+                Some(Phase::Idle) => idle_too_long = true,
                 Some(Phase::Response | Phase::Held) | None => {}
             }
             set_alarm = true;
         }
         first = false;
         client.is_reading.set(false);
-        match Pin::new(&mut *connection).poll(context) {
+        let mut polled = Pin::new(&mut *connection).poll(context);
+        // Only now: what has arrived has been read, and makes the connection a busy one.
+        idle_too_long &= watch.phase() == Phase::Idle;
+        if (finish || idle_too_long) && polled.is_pending() {
+            finishing = true;
+            connection.finish();
+            polled = Pin::new(&mut *connection).poll(context);
+        }
+        match polled {
             Poll::Ready(Ok(())) => return Poll::Ready(End::Closed),
             Poll::Ready(Err(error)) => {
                 tracing::debug!(peer = %client.peer, %error, "a client connection broke off");
@@ -271,6 +323,9 @@ async fn drive(client: &Client, connection: &mut impl Drive, stream: &TcpStream)
         {
             tracing::debug!(peer = %client.peer, "a client has gone away");
             return Poll::Ready(End::Broken);
+        }
+        if set_alarm && client.can_rest() {
+            return Poll::Ready(End::Rests);
         }
         if watch.has_to_look_sooner() || set_alarm {
             look_at = watch.look_at(core.timeouts().tick);

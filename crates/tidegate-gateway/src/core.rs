@@ -16,13 +16,15 @@ use hyper::server::conn::http1;
 use tidegate_node::{Node, Snapshot, Timer};
 use tidegate_policy::Gateway;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::access_log::{Lines, Outlet};
 use crate::client;
+use crate::connections::{Connections, Place};
 use crate::counters::CoreCounters;
 use crate::framer::Bounds;
+use crate::gateway::Shutdown;
 use crate::request_id::Ids;
 use crate::settings::{Settings, Timeouts};
 use crate::socket::{self, Scratch};
@@ -40,14 +42,19 @@ pub(crate) struct Core {
     /// Of what clients send.
     pub(crate) bounds: Bounds,
     pub(crate) scratch: Scratch,
-    /// Wakes all connections when the gateway stops.
-    pub(crate) stop: Notify,
+    /// Wakes whoever accepts when the gateway stops.
+    stop: Notify,
     stopping: Cell<bool>,
+    /// Wakes all connections when idle ones are to be closed.
+    pub(crate) close: Notify,
+    closing: Cell<bool>,
     settings: RefCell<Rc<Settings>>,
     timeouts: Cell<Timeouts>,
     servers: RefCell<HashMap<Box<str>, Rc<Server>>>,
-    /// Places for client connections, of all cores.
-    places: Arc<Semaphore>,
+    /// Of all cores.
+    connections: Arc<Connections>,
+    /// How many connections are still accepted from a socket after the stop.
+    accept_queue: u32,
     open: Cell<usize>,
     /// Says that the last connection has closed.
     empty: Notify,
@@ -56,6 +63,9 @@ pub(crate) struct Core {
 impl Core {
     /// How long `accept` rests after the process has run out of something.
     const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+    /// How long a connection is kept, after a hand-over, for one more request: whoever closes
+    /// it may cross one that is on its way.
+    const LAST_REQUESTS: Duration = Duration::from_secs(5);
     /// How often pools are looked through.
     const SWEEP: Duration = Duration::from_secs(5);
 
@@ -64,7 +74,7 @@ impl Core {
         node: Arc<Node>,
         timer: Arc<dyn Timer>,
         counters: Arc<CoreCounters>,
-        places: Arc<Semaphore>,
+        connections: Arc<Connections>,
         log: Outlet,
     ) -> Rc<Self> {
         let servers = RefCell::default();
@@ -91,17 +101,26 @@ impl Core {
             scratch,
             stop: Notify::new(),
             stopping: Cell::new(false),
+            close: Notify::new(),
+            closing: Cell::new(false),
             timeouts: Cell::new(settings.timeouts),
             settings: RefCell::new(Rc::new(settings)),
             servers,
-            places,
+            connections,
+            accept_queue: gateway.accept_queue,
             open: Cell::new(0),
             empty: Notify::new(),
         })
     }
 
+    /// Whether each answer is to be the last of its connection.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.get()
+    }
+
+    /// Whether idle connections are to be closed.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.get()
     }
 
     /// The timeouts of the newest policy that a request has met.
@@ -139,36 +158,62 @@ impl Core {
         settings
     }
 
+    /// Begins to accept.
+    pub(crate) fn accept_from(
+        self: &Rc<Self>,
+        listeners: Vec<std::net::TcpListener>,
+    ) -> io::Result<JoinSet<()>> {
+        let mut acceptors = JoinSet::new();
+        for listener in listeners {
+            let listener = TcpListener::from_std(listener)?;
+            acceptors.spawn_local(Rc::clone(self).accept(listener));
+        }
+        Ok(acceptors)
+    }
+
     /// Serves until `stop` ends; then finishes what is in flight, for at most `grace`.
     pub(crate) async fn run(
         self: Rc<Self>,
-        listeners: Vec<std::net::TcpListener>,
-        stop: impl Future<Output = ()>,
+        mut acceptors: JoinSet<()>,
+        stop: impl Future<Output = Shutdown>,
         grace: Duration,
     ) -> io::Result<()> {
-        let mut accepting = JoinSet::new();
-        for listener in listeners {
-            let listener = TcpListener::from_std(listener)?;
-            accepting.spawn_local(Rc::clone(&self).accept(listener));
-        }
         let sweeping = tokio::task::spawn_local(Rc::clone(&self).sweep());
         let logging = tokio::task::spawn_local(Rc::clone(&self.lines).keep_moving());
-        tokio::select! {
-            () = stop => {}
-            Some(_) = accepting.join_next() => {
+        let shutdown = tokio::select! {
+            shutdown = stop => shutdown,
+            Some(_) = acceptors.join_next() => {
                 return Err(io::Error::other("a listener of the gateway has died"));
             }
-        }
+        };
         self.stopping.set(true);
         self.stop.notify_waiters();
-        // They accept what the kernel has already let in, and end.
-        while accepting.join_next().await.is_some() {}
+        let last_requests = match shutdown {
+            Shutdown::Stop => Duration::ZERO,
+            Shutdown::HandOver => Self::LAST_REQUESTS.min(grace / 2),
+        };
+        if last_requests.is_zero() {
+            self.close_idle();
+        }
+        let closing = async {
+            tokio::time::sleep(last_requests).await;
+            self.close_idle();
+            std::future::pending::<()>().await;
+        };
         let all_closed = async {
+            // They accept what the kernel has already let in, and end.
+            while acceptors.join_next().await.is_some() {}
             while self.open.get() > 0 {
                 self.empty.notified().await;
             }
         };
-        if tokio::time::timeout(grace, all_closed).await.is_err() {
+        let ended = async {
+            tokio::select! {
+                () = all_closed => {}
+                () = closing => {}
+            }
+        };
+        if tokio::time::timeout(grace, ended).await.is_err() {
             tracing::warn!(
                 open = self.open.get(),
                 "connections are cut off: they took too long"
@@ -179,13 +224,29 @@ impl Core {
         Ok(())
     }
 
+    fn close_idle(&self) {
+        self.closing.set(true);
+        self.close.notify_waiters();
+    }
+
     async fn accept(self: Rc<Self>, listener: TcpListener) {
-        while let Some(accepted) = self.next_connection(&listener).await {
+        // What comes after the stop could go on for ever.
+        let mut last_ones = self.accept_queue;
+        while last_ones > 0
+            && let Some(accepted) = self.next_connection(&listener).await
+        {
+            last_ones -= u32::from(self.is_stopping());
             match accepted {
                 Ok((stream, peer)) => {
-                    // A place first: while there is none, connections wait in the kernel.
-                    let Some(place) = self.place().await else {
-                        return;
+                    let is_trusted = || self.settings.borrow().trusted.contains(peer.ip());
+                    // While there is no place, further connections wait in the kernel.
+                    let place = match self.connections.place(peer.ip(), is_trusted).await {
+                        Ok(place) => place,
+                        Err(too_many) => {
+                            self.counters.connections_refused.add(1);
+                            too_many.tell(stream);
+                            continue;
+                        }
                     };
                     self.counters.connections_accepted.add(1);
                     let open = Open::new(Rc::clone(&self), place);
@@ -222,25 +283,6 @@ impl Core {
                     Poll::Pending if end => return Poll::Ready(None),
                     Poll::Pending => return Poll::Pending,
                 }
-            }
-        })
-        .await
-    }
-
-    /// A place for one more connection; `None` when the gateway stops.
-    async fn place(&self) -> Option<OwnedSemaphorePermit> {
-        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
-            return Some(place);
-        }
-        let mut stop = std::pin::pin!(self.stop.notified());
-        let mut free = std::pin::pin!(Arc::clone(&self.places).acquire_owned());
-        std::future::poll_fn(|context| {
-            if let Poll::Ready(place) = free.as_mut().poll(context) {
-                return Poll::Ready(place.ok());
-            }
-            match stop.as_mut().poll(context) {
-                _ if self.is_stopping() => Poll::Ready(None),
-                Poll::Ready(()) | Poll::Pending => Poll::Pending,
             }
         })
         .await
@@ -309,11 +351,11 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 /// A client connection that is open; counts it out again whatever happens to it.
 struct Open {
     core: Rc<Core>,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Open {
-    fn new(core: Rc<Core>, place: OwnedSemaphorePermit) -> Self {
+    fn new(core: Rc<Core>, place: Place) -> Self {
         core.counters.connections_open.add(1);
         core.open.set(core.open.get() + 1);
         Self {

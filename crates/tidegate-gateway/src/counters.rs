@@ -15,6 +15,8 @@ pub struct Counters {
 pub struct CountersSnapshot {
     /// Client connections accepted.
     pub connections_accepted: u64,
+    /// Client connections that were too many: closed at once, not among those accepted.
+    pub connections_refused: u64,
     /// Client connections closed because a deadline passed (a header that did not end, a
     /// client that stopped reading).
     pub connections_timed_out: u64,
@@ -75,6 +77,7 @@ macro_rules! core_counters {
 
 core_counters!(
     connections_accepted,
+    connections_refused,
     connections_timed_out,
     accept_errors,
     refused,

@@ -65,6 +65,7 @@ pub(crate) async fn answer(
             let origin = Origin {
                 peer: &client.peer_text,
                 trusted: passage.trusted,
+                upstream: passage.upstream.host(),
             };
             forward::rewrite_request(&mut request, &origin);
             client.id.add_to(request.headers_mut());

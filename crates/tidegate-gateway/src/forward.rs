@@ -67,6 +67,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) peer: &'a HeaderValue,
     /// Whether the peer is a trusted proxy.
     pub(crate) trusted: bool,
+    /// What the upstream is called by those who say no `Host`.
+    pub(crate) upstream: &'a HeaderValue,
 }
 
 /// Turns a request as it came into the one that is sent on.
@@ -113,9 +115,10 @@ fn say_for_whom(headers: &mut HeaderMap, origin: &Origin<'_>) {
         Some(host) => {
             headers.entry(X_FORWARDED_HOST).or_insert(host);
         }
-        // HTTP/1.0 need not name one; HTTP/1.1 then names none (RFC 9112 section 3.2).
+        // HTTP/1.0 need not name one, HTTP/1.1 has to, and many a server wants more than nothing
+        // in it. `X-Forwarded-Host` says what the client said, so there is none.
         None => {
-            headers.insert(HOST, HeaderValue::from_static(""));
+            headers.insert(HOST, origin.upstream.clone());
         }
     }
 }

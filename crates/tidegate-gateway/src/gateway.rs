@@ -15,6 +15,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::access_log::{Outlet, Reopen, Writer};
+use crate::connections::Connections;
 use crate::core::Core;
 use crate::counters::Counters;
 use crate::listener::listen;
@@ -32,7 +33,20 @@ pub struct Bound {
     /// The sockets of each core.
     listeners: Vec<Vec<TcpListener>>,
     counters: Counters,
+    /// A permit for each core that accepts.
+    accepting: Arc<Semaphore>,
     log: Writer,
+}
+
+/// Why a gateway is to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shutdown {
+    /// It is to end: idle connections are closed at once.
+    Stop,
+    /// Another gateway accepts from the same sockets: what is in their queues is that one's.
+    /// Connections that are kept alive are told to close with their next answer; idle ones are
+    /// given some seconds for a request that may be on its way.
+    HandOver,
 }
 
 impl Gateway {
@@ -65,6 +79,22 @@ impl Gateway {
         timer: Arc<dyn Timer>,
         cores: NonZeroUsize,
     ) -> io::Result<Bound> {
+        Self::take_over(config, node, timer, cores, Vec::new())
+    }
+
+    /// The same, with the sockets that another gateway has handed over: those of addresses of
+    /// `config` are used as they are, all of them, even if there are more than cores; for other
+    /// addresses new ones are bound. Sockets that `config` has no use for are closed.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind).
+    pub fn take_over(
+        config: &tidegate_policy::Gateway,
+        node: Arc<Node>,
+        timer: Arc<dyn Timer>,
+        cores: NonZeroUsize,
+        mut handed: Vec<TcpListener>,
+    ) -> io::Result<Bound> {
         let cores = cores.get();
         let mut addresses = Vec::with_capacity(config.listen.len());
         let mut listeners: Vec<_> = (0..cores).map(|_| Vec::new()).collect();
@@ -72,10 +102,11 @@ impl Gateway {
             let explain = |error: io::Error| {
                 io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
             };
-            let of_cores = listen(address, cores).map_err(explain)?;
-            addresses.push(of_cores[0].local_addr().map_err(explain)?);
-            for (core, listener) in listeners.iter_mut().zip(of_cores) {
-                core.push(listener);
+            let sockets =
+                listen(address, cores, config.accept_queue, &mut handed).map_err(explain)?;
+            addresses.push(sockets[0].local_addr().map_err(explain)?);
+            for (index, socket) in sockets.into_iter().enumerate() {
+                listeners[index % cores].push(socket);
             }
         }
         // One more, for the thread that writes the access log.
@@ -89,6 +120,7 @@ impl Gateway {
             addresses,
             listeners,
             counters,
+            accepting: Arc::new(Semaphore::new(0)),
             log,
         })
     }
@@ -105,6 +137,27 @@ impl Bound {
         self.counters.clone()
     }
 
+    /// The sockets that it accepts from, to be handed to another gateway. While there is a copy
+    /// of one, clients can connect to it, whether or not anybody accepts.
+    ///
+    /// # Errors
+    /// If there are no more file descriptors.
+    pub fn sockets(&self) -> io::Result<Vec<TcpListener>> {
+        let all = self.listeners.iter().flatten();
+        all.map(TcpListener::try_clone).collect()
+    }
+
+    /// Ends once it is run and each core accepts connections; if one cannot start, never.
+    pub fn accepting(&self) -> impl Future<Output = ()> + Send + use<> {
+        let accepting = Arc::clone(&self.accepting);
+        let cores = u32::try_from(self.listeners.len()).unwrap_or(u32::MAX);
+        async move {
+            if accepting.acquire_many(cores).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
     /// Has the access log's file opened anew, at any time.
     pub fn reopen(&self) -> Reopen {
         self.log.reopen()
@@ -119,10 +172,23 @@ impl Bound {
     /// # Cancel safety
     /// Dropping the future shuts the gateway down in the background.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        let (stop, stopped) = watch::channel(false);
-        let places = Arc::new(Semaphore::new(
-            self.config.max_connections.min(Semaphore::MAX_PERMITS),
-        ));
+        self.run_until(async {
+            shutdown.await;
+            Shutdown::Stop
+        })
+        .await
+    }
+
+    /// The same, ending as `shutdown` says.
+    ///
+    /// # Errors
+    /// If a core cannot start, or has died; the others are stopped then.
+    ///
+    /// # Cancel safety
+    /// Dropping the future shuts the gateway down in the background.
+    pub async fn run_until(self, shutdown: impl Future<Output = Shutdown>) -> io::Result<()> {
+        let (stop, stopped) = watch::channel(None);
+        let connections = Connections::new(&self.config);
         let mut cores = Vec::new();
         for (index, listeners) in self.listeners.into_iter().enumerate() {
             let seed = Seed {
@@ -130,7 +196,8 @@ impl Bound {
                 node: Arc::clone(&self.node),
                 timer: Arc::clone(&self.timer),
                 counters: self.counters.clone(),
-                places: Arc::clone(&places),
+                connections: Arc::clone(&connections),
+                accepting: Arc::clone(&self.accepting),
                 log: self.log.outlet(),
                 index,
             };
@@ -139,11 +206,11 @@ impl Bound {
         drop(stopped);
         let written = self.log.start()?;
         let mut ended = std::pin::pin!(all(cores));
-        tokio::select! {
+        let shutdown = tokio::select! {
             result = &mut ended => return result,
-            () = shutdown => {}
-        }
-        stop.send_replace(true);
+            shutdown = shutdown => shutdown,
+        };
+        stop.send_replace(Some(shutdown));
         let result = ended.await;
         // What was logged last is in the file when the gateway has stopped.
         let _ = tokio::task::spawn_blocking(|| written.wait()).await;
@@ -190,7 +257,8 @@ struct Seed {
     node: Arc<Node>,
     timer: Arc<dyn Timer>,
     counters: Counters,
-    places: Arc<Semaphore>,
+    connections: Arc<Connections>,
+    accepting: Arc<Semaphore>,
     log: Outlet,
     index: usize,
 }
@@ -200,7 +268,7 @@ impl Seed {
     fn start(
         self,
         listeners: Vec<TcpListener>,
-        stopped: watch::Receiver<bool>,
+        stopped: watch::Receiver<Option<Shutdown>>,
     ) -> io::Result<oneshot::Receiver<io::Result<()>>> {
         let (end, ended) = oneshot::channel();
         std::thread::Builder::new()
@@ -215,7 +283,7 @@ impl Seed {
     fn run(
         self,
         listeners: Vec<TcpListener>,
-        mut stopped: watch::Receiver<bool>,
+        mut stopped: watch::Receiver<Option<Shutdown>>,
     ) -> io::Result<()> {
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -226,14 +294,24 @@ impl Seed {
             self.node,
             self.timer,
             counters,
-            self.places,
+            self.connections,
             self.log,
         );
         let stop = async move {
             // An error says that the sender has gone: that is a stop as well.
-            let _ = stopped.wait_for(|&stop| stop).await;
+            let stopped = stopped.wait_for(Option::is_some).await;
+            stopped
+                .ok()
+                .and_then(|shutdown| *shutdown)
+                .unwrap_or(Shutdown::Stop)
         };
-        runtime.block_on(core.run(listeners, stop, self.config.shutdown_timeout))?;
+        let running = async move {
+            let acceptors = core.accept_from(listeners)?;
+            self.accepting.add_permits(1);
+            core.run(acceptors, stop, self.config.shutdown_timeout)
+                .await
+        };
+        runtime.block_on(running)?;
         runtime.shutdown_timeout(Duration::ZERO);
         Ok(())
     }

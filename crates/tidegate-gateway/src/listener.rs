@@ -5,34 +5,65 @@
 //! which the kernel refuses if anybody listens there, with `SO_REUSEPORT` or not; there is no
 //! moment between a test and a bind. Only then is `SO_REUSEPORT` set on it, and the other cores'
 //! sockets join it. Another gateway cannot: its own first socket is refused.
+//!
+//! A gateway that takes over from another is handed that one's sockets and keeps them all: what
+//! waits in the queue of a socket that is closed is lost, whoever else listens.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-/// Connections that the kernel holds for one socket until they are accepted.
-const BACKLOG: i32 = 4096;
-
-/// `count` sockets that listen on `address` and share its connections. Port 0 is a free port,
-/// the same for all.
+/// At least `count` sockets that listen on `address` and share its connections, of which the
+/// kernel holds `backlog` for each until they are accepted. Port 0 is a free port, the same for
+/// all. Sockets of this address that are among `handed` are taken out of it and come first.
 ///
 /// # Errors
 /// What the kernel says; [`io::ErrorKind::AddrInUse`] if somebody listens there already.
-pub(crate) fn listen(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
-    let first = socket(address)?;
-    bind_and_listen(&first, address)?;
-    let mut listeners = Vec::with_capacity(count);
-    if count > 1 {
-        share(&first)?;
+pub(crate) fn listen(
+    address: SocketAddr,
+    count: usize,
+    backlog: u32,
+    handed: &mut Vec<TcpListener>,
+) -> io::Result<Vec<TcpListener>> {
+    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+    let mut listeners = take(address, handed);
+    if listeners.is_empty() {
+        let first = socket(address)?;
+        first.bind(&address.into())?;
+        first.listen(backlog)?;
+        listeners.push(first.into());
+    } else {
+        for listener in &listeners {
+            // The length of a queue may change while the socket listens.
+            SockRef::from(listener).listen(backlog)?;
+        }
     }
-    let first = TcpListener::from(first);
-    let bound = first.local_addr()?;
-    for _ in 1..count {
-        listeners.push(another(&first, bound)?);
+    let bound = listeners[0].local_addr()?;
+    if listeners.len() < count {
+        share(&SockRef::from(&listeners[0]))?;
     }
-    listeners.push(first);
+    while listeners.len() < count {
+        let another = another(&listeners[0], bound, backlog)?;
+        listeners.push(another);
+    }
     Ok(listeners)
+}
+
+/// Those of `handed` that listen on `address`; for port 0, those of the first port of that host.
+fn take(address: SocketAddr, handed: &mut Vec<TcpListener>) -> Vec<TcpListener> {
+    let mut wanted = address;
+    handed
+        .extract_if(.., |listener| {
+            let Ok(bound) = listener.local_addr() else {
+                return false;
+            };
+            if wanted.port() == 0 && bound.ip() == wanted.ip() {
+                wanted = bound;
+            }
+            bound == wanted
+        })
+        .collect()
 }
 
 fn socket(address: SocketAddr) -> io::Result<Socket> {
@@ -47,21 +78,17 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-fn bind_and_listen(socket: &Socket, address: SocketAddr) -> io::Result<()> {
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)
-}
-
 #[cfg(target_os = "linux")]
 fn share(first: &Socket) -> io::Result<()> {
     first.set_reuse_port(true)
 }
 
 #[cfg(target_os = "linux")]
-fn another(_first: &TcpListener, bound: SocketAddr) -> io::Result<TcpListener> {
+fn another(_first: &TcpListener, bound: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
     let socket = socket(bound)?;
     socket.set_reuse_port(true)?;
-    bind_and_listen(&socket, bound)?;
+    socket.bind(&bound.into())?;
+    socket.listen(backlog)?;
     Ok(socket.into())
 }
 
@@ -72,7 +99,7 @@ fn share(_first: &Socket) -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn another(first: &TcpListener, _bound: SocketAddr) -> io::Result<TcpListener> {
+fn another(first: &TcpListener, _bound: SocketAddr, _backlog: i32) -> io::Result<TcpListener> {
     first.try_clone()
 }
 
@@ -85,6 +112,10 @@ mod tests {
 
     fn free_port() -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
+    }
+
+    fn fresh(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
+        listen(address, count, 4096, &mut Vec::new())
     }
 
     fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
@@ -101,12 +132,12 @@ mod tests {
     #[test]
     fn a_second_gateway_on_a_taken_port_is_refused() {
         for (ours, theirs) in [(1, 1), (2, 2), (2, 1), (1, 2)] {
-            let listeners = listen(free_port(), ours).unwrap();
+            let listeners = fresh(free_port(), ours).unwrap();
             let address = listeners[0].local_addr().unwrap();
-            let error = listen(address, theirs).unwrap_err();
+            let error = fresh(address, theirs).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
             drop(listeners);
-            listen(address, theirs).unwrap();
+            fresh(address, theirs).unwrap();
         }
     }
 
@@ -114,17 +145,18 @@ mod tests {
     fn somebody_elses_shared_port_is_taken_too() {
         let other = socket(free_port()).unwrap();
         other.set_reuse_port(true).unwrap();
-        bind_and_listen(&other, free_port()).unwrap();
+        other.bind(&free_port().into()).unwrap();
+        other.listen(1).unwrap();
         let address = TcpListener::from(other.try_clone().unwrap())
             .local_addr()
             .unwrap();
-        let error = listen(address, 2).unwrap_err();
+        let error = fresh(address, 2).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }
 
     #[test]
     fn every_core_gets_connections() {
-        let listeners = listen(free_port(), 2).unwrap();
+        let listeners = fresh(free_port(), 2).unwrap();
         let address = listeners[0].local_addr().unwrap();
         assert_eq!(listeners[1].local_addr().unwrap(), address);
         let mut accepted = [0; 2];

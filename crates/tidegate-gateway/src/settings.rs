@@ -47,7 +47,8 @@ pub(crate) struct Timeouts {
     pub(crate) max_connection_age: Duration,
     pub(crate) max_requests_per_connection: u64,
     /// No longer than the shortest of the above, but for a lower bound that keeps connections
-    /// from looking at the clock all the time.
+    /// from looking at the clock all the time. And no longer than it takes to notice that a
+    /// connection rests.
     pub(crate) tick: Duration,
 }
 
@@ -81,12 +82,14 @@ impl Settings {
 impl Timeouts {
     /// Shorter timeouts than this are kept less exactly than the others.
     const MIN_TICK: Duration = Duration::from_millis(10);
+    const MAX_TICK: Duration = Duration::from_secs(4);
 
     fn of(gateway: &Gateway) -> Self {
         let header = gateway.header_timeout;
         let idle = gateway.idle_timeout;
         let response = gateway.response_timeout;
-        let tick = header.min(idle).min(response).max(Self::MIN_TICK);
+        let tick = header.min(idle).min(response).min(Self::MAX_TICK);
+        let tick = tick.max(Self::MIN_TICK);
         let min_rate = |bytes_per_second| MinRate {
             bytes_per_second,
             grace: gateway.min_rate_grace,

@@ -11,6 +11,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use http::HeaderValue;
 use tidegate_policy::UpstreamKind;
 
 pub(crate) use connection::Failure;
@@ -34,6 +35,10 @@ impl Upstream {
             UpstreamKind::Echo => Self::Echo,
             UpstreamKind::Servers(addresses) => Self::Servers(Servers {
                 name: upstream.name.clone(),
+                host: addresses
+                    .first()
+                    .and_then(|address| HeaderValue::from_str(address).ok())
+                    .unwrap_or_else(|| NO_HOST.clone()),
                 all: addresses.iter().map(|address| server(address)).collect(),
                 next: Cell::new(0),
             }),
@@ -41,10 +46,24 @@ impl Upstream {
     }
 }
 
+impl Upstream {
+    /// The `Host` of requests whose clients have said none.
+    pub(crate) const fn host(&self) -> &HeaderValue {
+        match self {
+            Self::Echo => &NO_HOST,
+            Self::Servers(servers) => &servers.host,
+        }
+    }
+}
+
+static NO_HOST: HeaderValue = HeaderValue::from_static("");
+
 /// The servers of an upstream, taken one after the other.
 #[derive(Debug)]
 pub(crate) struct Servers {
     name: String,
+    /// The address of the first.
+    host: HeaderValue,
     all: Box<[Rc<Server>]>,
     next: Cell<usize>,
 }

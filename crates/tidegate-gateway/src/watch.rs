@@ -18,6 +18,8 @@ use crate::settings::Timeouts;
 pub(crate) struct Watch {
     phase: Cell<Phase>,
     deadline: Cell<Option<Instant>>,
+    /// Since when the next request may come.
+    idle_since: Cell<Instant>,
     /// The time at which the connection's task was polled: one clock reading for all that
     /// happens in one poll.
     now: Cell<Instant>,
@@ -60,6 +62,7 @@ impl Watch {
         Self {
             phase: Cell::new(Phase::Header),
             deadline: Cell::new(now.checked_add(header_timeout)),
+            idle_since: Cell::new(now),
             now: Cell::new(now),
             end_of_life: now.checked_add(max_age),
             response_expired: Cell::new(false),
@@ -105,7 +108,13 @@ impl Watch {
     /// From now on the next request, which may be `timeout` away.
     pub(crate) fn rest(&self, timeout: Duration) {
         self.upload.end();
+        self.idle_since.set(self.now.get());
         self.expect(Phase::Idle, timeout);
+    }
+
+    /// Whether no request has come for so long.
+    pub(crate) fn is_idle_for(&self, time: Duration) -> bool {
+        !self.is_busy() && self.idle_since.get() + time <= self.now.get()
     }
 
     /// A request begins; until something else is said it has its own bound.
@@ -197,7 +206,8 @@ impl Watch {
         matches!(self.phase.get(), Phase::Response | Phase::Body)
     }
 
-    fn deadline(&self) -> Option<Instant> {
+    /// Until when something has to happen, while it is not held back.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         let deadline = self.deadline.get();
         deadline.filter(|_| !(self.is_held_back() && self.waits_for_response()))
     }

@@ -111,6 +111,33 @@ impl EnforcedLimit {
         })
     }
 
+    /// A limit of a node before as it was saved, for [`new`](Self::new) to make the limit of `rule`
+    /// of, which has the same key.
+    pub(crate) fn saved(rule: &LimitRule, ipv6_prefix: u8, enforcers: Vec<Enforcer>) -> Self {
+        Self {
+            rule: rule.clone(),
+            ipv6_prefix,
+            overrides: Overrides::default(),
+            enforcers,
+            counts: Arc::default(),
+            shared: None,
+            tarpit: None,
+        }
+    }
+
+    /// The limit's own numbers over their store, then each override's.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = (&Enforcer, &Algorithm)> {
+        let overrides = self.rule.overrides.iter().map(|one| &one.limit);
+        let limits = std::iter::once(&self.rule.limit).chain(overrides);
+        self.enforcers
+            .iter()
+            .zip(limits.map(tidegate::Limit::algorithm))
+    }
+
+    pub(crate) const fn ipv6_prefix(&self) -> u8 {
+        self.ipv6_prefix
+    }
+
     /// Takes over what is left of the states before.
     pub(crate) fn finish(&self, now: Timestamp) {
         self.enforcers[0].adopt_all(now);

@@ -32,6 +32,7 @@ mod overrides;
 mod paced_limit;
 mod pacer;
 mod reach;
+mod saved;
 mod shared_call;
 mod shared_limit;
 mod snapshot;
@@ -48,6 +49,7 @@ pub use self::{
     metrics::NodeMetrics,
     node::{Node, PolicyError, PolicyStatus, ReloadFailure},
     pacer::Pacer,
+    saved::{SaveError, SaveReport, Saved, SavedError},
     shared_call::{Pending, SharedTurn},
     shared_limit::shared_complaints,
     snapshot::Snapshot,

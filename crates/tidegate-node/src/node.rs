@@ -7,6 +7,7 @@ use arc_swap::{ArcSwap, Guard};
 use tidegate::{Clock, KeyHasher, QuotaError, SharedStore, Timestamp};
 use tidegate_policy::{Complaint, Place, Policy, RedisPlace};
 
+use crate::saved::Saved;
 use crate::shared_limit::shared_complaints;
 use crate::snapshot::Snapshot;
 
@@ -77,6 +78,8 @@ pub enum PolicyError {
     },
     /// It names another Redis than the node has.
     OtherRedis,
+    /// It says that counts are kept elsewhere than the node keeps them.
+    OtherState,
 }
 
 impl From<QuotaError> for PolicyError {
@@ -93,6 +96,7 @@ impl fmt::Display for PolicyError {
                 write!(f, "the limit `{limit}` cannot be shared: {reason}")
             }
             Self::OtherRedis => f.write_str("what `redis` says changes with a restart only"),
+            Self::OtherState => f.write_str("what `state` says changes with a restart only"),
         }
     }
 }
@@ -105,7 +109,7 @@ impl Node {
     /// # Errors
     /// [`PolicyError`] where the policy cannot be put in force.
     pub fn new(policy: Policy, clock: Arc<dyn Clock>) -> Result<Arc<Self>, PolicyError> {
-        Self::start(policy, clock, KeyHasher::random(), Others::None)
+        Self::start(policy, clock, KeyHasher::random(), Others::None, None)
     }
 
     /// A node with a hasher of the caller's, for simulations that have to repeat themselves. It
@@ -118,7 +122,7 @@ impl Node {
         clock: Arc<dyn Clock>,
         hasher: KeyHasher,
     ) -> Result<Arc<Self>, PolicyError> {
-        Self::start(policy, clock, hasher, Others::Simulated)
+        Self::start(policy, clock, hasher, Others::Simulated, None)
     }
 
     /// A node among others: `store` keeps what they share.
@@ -130,7 +134,25 @@ impl Node {
         clock: Arc<dyn Clock>,
         store: Arc<dyn SharedStore>,
     ) -> Result<Arc<Self>, PolicyError> {
-        Self::start(policy, clock, KeyHasher::random(), Others::Store(store))
+        let others = Others::Store(store);
+        Self::start(policy, clock, KeyHasher::random(), others, None)
+    }
+
+    /// A node that goes on with the counts of one before, as if nobody had stopped and this
+    /// policy had been put in force now; alone, or among others with whom `store` is shared.
+    ///
+    /// # Errors
+    /// As [`Node::new`].
+    pub fn restored(
+        policy: Policy,
+        clock: Arc<dyn Clock>,
+        store: Option<Arc<dyn SharedStore>>,
+        saved: Saved,
+    ) -> Result<Arc<Self>, PolicyError> {
+        let others = store.map_or(Others::None, Others::Store);
+        let Saved { hasher, limits, .. } = saved;
+        let before = Snapshot::of_saved(limits, hasher.clone(), Arc::clone(&clock));
+        Self::start(policy, clock, hasher, others, Some(&before))
     }
 
     fn start(
@@ -138,10 +160,14 @@ impl Node {
         clock: Arc<dyn Clock>,
         hasher: KeyHasher,
         others: Others,
+        before: Option<&Snapshot>,
     ) -> Result<Arc<Self>, PolicyError> {
         let (its_hasher, its_clock) = (hasher.clone(), Arc::clone(&clock));
-        let first = Snapshot::new(policy, its_hasher, its_clock, None, &others)?;
+        let first = Snapshot::new(policy, its_hasher, its_clock, before, &others)?;
         first.define(&others);
+        if before.is_some() {
+            first.finish(clock.now());
+        }
         let status = PolicyStatus {
             revision: 1,
             loaded_at: clock.now(),
@@ -184,6 +210,9 @@ impl Node {
         if is_other_redis(&policy, old.policy()) {
             return Err(PolicyError::OtherRedis);
         }
+        if policy.state != old.policy().state {
+            return Err(PolicyError::OtherState);
+        }
         let hasher = self.hasher.clone();
         let new = Snapshot::new(policy, hasher, clock, Some(&old), &self.others)?;
         let new = Arc::new(new);
@@ -212,6 +241,10 @@ impl Node {
         if is_other_redis(policy, self.snapshot().policy()) {
             let place = Place::Redis(RedisPlace::Whole);
             let complaint = Complaint::error(place, PolicyError::OtherRedis.to_string());
+            complaints.push(complaint.help("put back what was there, or start the node anew"));
+        }
+        if policy.state != self.snapshot().policy().state {
+            let complaint = Complaint::error(Place::State, PolicyError::OtherState.to_string());
             complaints.push(complaint.help("put back what was there, or start the node anew"));
         }
         complaints

@@ -54,6 +54,21 @@ impl Snapshot {
         })
     }
 
+    /// Limits of a node before, under no policy: what a first policy takes the place of.
+    pub(crate) fn of_saved(
+        limits: Vec<Arc<EnforcedLimit>>,
+        hasher: KeyHasher,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            policy: Policy::default(),
+            revision: 0,
+            limits,
+            hasher,
+            clock,
+        }
+    }
+
     /// Tells the store what this node shares.
     pub(crate) fn define(&self, others: &Others) {
         if let Others::Store(store) = others {

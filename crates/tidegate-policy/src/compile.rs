@@ -23,6 +23,7 @@ mod redis;
 mod routes;
 mod scalars;
 mod sharing;
+mod state;
 mod upstreams;
 
 use self::names::{NameSet, Names};
@@ -33,6 +34,14 @@ use crate::gateway::Gateway;
 use crate::policy::Policy;
 use crate::report::{Finding, Report};
 use crate::source::Span;
+
+/// What limits depend on that is said elsewhere in the policy.
+#[derive(Clone, Copy, Debug)]
+struct Around {
+    ipv6_prefix: u8,
+    has_redis: bool,
+    has_state: bool,
+}
 
 /// Makes a policy of a file.
 pub(crate) fn compile(file: &PolicyFile, report: &Report<'_>) -> Policy {
@@ -47,7 +56,11 @@ pub(crate) fn compile(file: &PolicyFile, report: &Report<'_>) -> Policy {
         upstreams: NameSet::of("upstream", &file.upstreams, report),
     };
     let limits = file.limits.get().map(|limits| {
-        let around = (ipv6_prefix, file.redis.is_written());
+        let around = Around {
+            ipv6_prefix,
+            has_redis: file.redis.is_written(),
+            has_state: file.state.is_written(),
+        };
         limits::compile(limits, &names.limits, &mut names.upstreams, around, report)
     });
     let redis = file
@@ -86,6 +99,7 @@ pub(crate) fn compile(file: &PolicyFile, report: &Report<'_>) -> Policy {
         upstreams: upstreams.unwrap_or_default(),
         gateway,
         redis,
+        state: state::compile(file, report),
         admin,
     }
 }

@@ -31,6 +31,8 @@ pub struct Complaint {
 pub enum Place {
     /// `redis`, or a part of it.
     Redis(RedisPlace),
+    /// `state`
+    State,
     /// Where the admin port listens.
     Admin,
     /// The numbers of a rule.
@@ -106,6 +108,7 @@ pub(crate) fn tell_all(complaints: Vec<Complaint>, file: &PolicyFile, report: &R
     for complaint in complaints {
         let span = match complaint.place {
             Place::Redis(part) => of_redis(file, part),
+            Place::State => file.state.place(),
             Place::Admin => file.admin.get().and_then(|admin| admin.listen.place()),
             Place::Numbers { rule, of_override } => of_numbers(file, &rules, rule, of_override),
         };

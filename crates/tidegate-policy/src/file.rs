@@ -10,6 +10,7 @@ mod limit;
 mod observe;
 mod on_limit;
 mod redis;
+mod state;
 mod text;
 mod upstream;
 
@@ -18,7 +19,9 @@ use serde::Deserialize;
 
 pub(crate) use self::bandwidth::{BurstText, DirectionName};
 pub(crate) use self::field::{Field, Map, MapOrText, OneOrMany};
-pub(crate) use self::gateway::{AccessFile, AdminFile, GatewayFile, MatchFile, RouteFile};
+pub(crate) use self::gateway::{
+    AccessFile, AdminFile, GatewayFile, MatchFile, RouteFile, WhenFullName,
+};
 pub(crate) use self::limit::{
     AlgorithmName, AlignName, LimitFile, OnChangeName, OnMissingName, OnUnavailableName,
     OverrideFile, RefillName, SchemeName, StoreName, ThenName,
@@ -30,6 +33,7 @@ pub(crate) use self::on_limit::{
     AnswerFile, OnLimitFile, QueueFile, QueueOrder, RedirectFile, TarpitFile,
 };
 pub(crate) use self::redis::RedisFile;
+pub(crate) use self::state::StateFile;
 pub(crate) use self::text::{
     BandwidthText, DurationText, RateText, Scalar, SizePerSecondText, SizeText,
 };
@@ -39,7 +43,7 @@ pub(crate) use self::upstream::{BalanceName, BuiltinName, UpstreamFile};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(
     rename = "a policy",
-    expecting = "a map with limits, redis, upstreams, gateway and admin"
+    expecting = "a map with limits, redis, state, upstreams, gateway and admin"
 )]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Policy")]
@@ -55,6 +59,8 @@ pub(crate) struct PolicyFile {
     pub(crate) gateway: Field<GatewayFile>,
     /// What nodes share their limits through.
     pub(crate) redis: Field<RedisFile>,
+    /// Where the counts of limits are kept that survive a restart.
+    pub(crate) state: Field<StateFile>,
     /// The admin port: health, metrics, limits.
     pub(crate) admin: Field<AdminFile>,
 }

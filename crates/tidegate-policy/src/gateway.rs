@@ -1,11 +1,13 @@
 //! What the gateway listens on, trusts, bounds and routes.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ipnet::IpNet;
 
 use crate::access::Access;
+use crate::key::masked;
 use crate::observe::{AccessLog, DebugHeader, LimitHeaders};
 use crate::router::Routes;
 
@@ -57,13 +59,34 @@ pub struct Gateway {
     pub max_requests_per_connection: u64,
     /// Most client connections at once.
     pub max_connections: usize,
+    /// What becomes of the next one.
+    pub when_full: WhenFull,
+    /// Most connections at once of one client that is no trusted proxy; `None`: no bound.
+    pub max_connections_per_client: Option<NonZeroU32>,
+    /// Most connections that the kernel holds for one listening socket until they are accepted.
+    pub accept_queue: u32,
     /// Longest time that requests in flight are given when the gateway stops.
     pub shutdown_timeout: Duration,
+}
+
+/// What becomes of connections above `max_connections`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// They wait in the kernel until there is a place.
+    #[default]
+    Wait,
+    /// They are closed, with a short answer.
+    Refuse,
 }
 
 impl Gateway {
     /// How much of an IPv6 address counts by default: what one customer line is given.
     pub const DEFAULT_IPV6_PREFIX: u8 = 64;
+
+    /// The client that `address` counts as: of IPv6, its `ipv6_prefix`.
+    pub fn client_of(&self, address: IpAddr) -> IpAddr {
+        masked(address, self.ipv6_prefix)
+    }
 }
 
 impl Default for Gateway {
@@ -91,6 +114,9 @@ impl Default for Gateway {
             max_connection_age: Duration::from_hours(1),
             max_requests_per_connection: 10_000,
             max_connections: 10_000,
+            when_full: WhenFull::Wait,
+            max_connections_per_client: None,
+            accept_queue: 4096,
             shutdown_timeout: Duration::from_secs(30),
         }
     }

@@ -235,7 +235,8 @@ pub(crate) fn without_root_dot(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-fn masked(ip: IpAddr, ipv6_prefix: u8) -> IpAddr {
+/// The client that an address stands for: of IPv6, what one customer line is given.
+pub(crate) fn masked(ip: IpAddr, ipv6_prefix: u8) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(ip) => {
             let hidden = 128 - u32::from(ipv6_prefix.min(128));

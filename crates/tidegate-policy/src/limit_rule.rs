@@ -39,6 +39,8 @@ pub struct LimitRule {
     pub on_change: OnChange,
     /// How nodes share it; `None`: each node has its own.
     pub shared: Option<SharedRule>,
+    /// Whether its counts survive a restart of the node. Only of rates that are not shared.
+    pub persist: bool,
     /// What it holds bodies to; `None`: it decides on requests.
     pub bandwidth: Option<BandwidthRule>,
 }
@@ -129,6 +131,7 @@ impl LimitRule {
             on_limit: None,
             on_change: OnChange::KeepUsed,
             shared: None,
+            persist: false,
             bandwidth: None,
         }
     }

@@ -8,6 +8,7 @@ use crate::limit_rule::LimitRule;
 use crate::redis::RedisSettings;
 use crate::request::Request;
 use crate::route::Route;
+use crate::state::StateSettings;
 use crate::upstream::Upstream;
 
 /// What a policy file says, with every name resolved to an index.
@@ -24,6 +25,8 @@ pub struct Policy {
     pub gateway: Option<Gateway>,
     /// What nodes share their limits through, if they do.
     pub redis: Option<RedisSettings>,
+    /// Where the counts of limits are kept that survive a restart, if there are to be any.
+    pub state: Option<StateSettings>,
     /// The admin port, if there is to be one.
     pub admin: Option<Admin>,
 }

@@ -85,6 +85,10 @@ pub(crate) struct ServeArgs {
     /// wrong is refused, with the old one staying in force.
     #[arg(short, long = "config", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Take over, without losing a connection, from the `tidegate serve` that was started with the
+    /// same path, if one runs; and hand over to the next one. The path of a Unix socket.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) hand_over: Option<PathBuf>,
     /// How the log is written to standard error.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,

@@ -2,6 +2,7 @@
 //! holds.
 
 mod limit_ref;
+mod saved;
 mod single;
 
 use core::fmt::Debug;
@@ -9,6 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 pub(crate) use self::limit_ref::LimitRef;
+pub use self::saved::SaveKeys;
 pub(crate) use self::single::{NO_KEY, Single};
 use crate::check_all::Answer;
 use crate::key_hash::KeyHash;
@@ -127,7 +129,7 @@ pub trait Enforce: Debug + Send + Sync {
 }
 
 /// A limit of many keys whose numbers can change.
-pub trait EnforceKeyed: Enforce {
+pub trait EnforceKeyed: Enforce + SaveKeys {
     /// Takes what is asked of each of these keys if it is allowed, as if they were
     /// [checked](Enforce::check) one by one in this order, and adds the answers to `answers`. In a
     /// large store (from a hundred thousand keys or so) that takes less time, since their entries

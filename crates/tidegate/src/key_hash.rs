@@ -19,6 +19,20 @@ pub struct KeyHash {
     pub(crate) lo: u64,
 }
 
+impl KeyHash {
+    /// The hash as two numbers, with which a state is kept beyond the process, beside
+    /// [what it was made under](KeyHasher::keys).
+    pub const fn to_words(self) -> [u64; 2] {
+        [self.hi, self.lo]
+    }
+
+    /// The hash of these numbers; `None` where no key has it.
+    pub const fn from_words([hi, lo]: [u64; 2]) -> Option<Self> {
+        // 0 is an empty slot.
+        if hi == 0 { None } else { Some(Self { hi, lo }) }
+    }
+}
+
 impl fmt::Debug for KeyHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "KeyHash({:016x}{:016x})", self.hi, self.lo)
@@ -47,9 +61,16 @@ impl KeyHasher {
         }
     }
 
-    /// With this key: for simulations that have to repeat themselves.
+    /// With this key: for simulations that have to repeat themselves, and for who goes on with
+    /// states of another process.
     pub const fn with_keys(k0: u64, k1: u64) -> Self {
         Self { keys: (k0, k1) }
+    }
+
+    /// Its key, for [`with_keys`](Self::with_keys). Who knows it can look for keys that share a
+    /// state: it is to be kept as a secret.
+    pub const fn keys(&self) -> (u64, u64) {
+        self.keys
     }
 
     /// The hash of a key.

@@ -141,7 +141,7 @@ pub use self::{
     },
     clock::{Clock, ManualClock, SystemClock},
     concurrency_limiter::{Acquire, ConcurrencyLimiter, Permit},
-    enforce::{Enforce, EnforceKeyed, Enforcer, Receipt, StoreId, changed, enforcers},
+    enforce::{Enforce, EnforceKeyed, Enforcer, Receipt, SaveKeys, StoreId, changed, enforcers},
     key_hash::{KeyHash, KeyHasher},
     keyed_concurrency_limiter::KeyedConcurrencyLimiter,
     keyed_limiter::{KeyedLimiter, KeyedLimiterBuilder},

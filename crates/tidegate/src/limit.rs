@@ -2,6 +2,7 @@
 
 mod meters;
 mod share;
+mod words;
 
 use alloc::string::String;
 use core::num::NonZeroU32;

@@ -20,7 +20,9 @@ mod smooth_warm_up;
 mod token_bucket;
 mod window_starts;
 mod word;
+mod words;
 
+use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::hash::Hash;
 
@@ -105,6 +107,17 @@ pub trait State: Clone + Debug + Default + Send + 'static {
 
     /// Notes whether somebody waits in line for this key.
     fn set_waited_for(&mut self, _waited_for: bool) {}
+
+    /// Appends the state as words that [`from_words`](Self::from_words) makes the same state of,
+    /// in another process too: nothing in it may be relative to this one. Nothing for what is of
+    /// no use to another process, such as who is inside a gate.
+    fn write_words(&self, _words: &mut Vec<u64>) {}
+
+    /// The state that was written as these words; `None` where none was. Whatever the words are,
+    /// no meter may panic on what they make.
+    fn from_words(_words: &[u64]) -> Option<Self> {
+        None
+    }
 }
 
 /// An answer, and what it would change.

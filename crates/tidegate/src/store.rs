@@ -10,7 +10,9 @@ mod striped_key;
 mod vacated;
 
 pub(crate) use self::keyed::TOGETHER;
-pub use self::keyed::{Drain, Drained, Era, Keyed, MAX_KEYS, Registered, StoreStats};
+pub use self::keyed::{
+    Drain, Drained, Era, HandedOver, Keyed, MAX_KEYS, Registered, SavePoint, StoreStats,
+};
 pub(crate) use self::one_gate::OneGate;
 pub use self::one_key::OneKey;
 pub use self::state_cell::{AtomicCell, AtomicState, MutexCell, StateCell};

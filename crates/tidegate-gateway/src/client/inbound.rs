@@ -68,6 +68,11 @@ impl Inbound {
         self.held.len() > self.vetted && self.fault.is_none() && self.framer.is_between_messages()
     }
 
+    /// Whether all that came are whole messages, which hyper was given.
+    pub(super) fn is_between_messages(&self) -> bool {
+        self.held.is_empty() && self.fault.is_none() && self.framer.is_between_messages()
+    }
+
     /// Hands on what is there already; whether there was something.
     pub(super) fn hand_on(&mut self, buffer: &mut ReadBufCursor<'_>) -> bool {
         while self.vetted == 0 && !self.held.is_empty() && !self.is_short && self.fault.is_none() {

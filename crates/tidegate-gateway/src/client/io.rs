@@ -70,6 +70,9 @@ impl ClientIo {
     fn note(&self) {
         let client = &self.client;
         client.is_within_head.set(self.inbound.is_within_head());
+        client
+            .is_between_messages
+            .set(self.inbound.is_between_messages());
         client.requests_begun.set(self.inbound.requests());
         client.fault.set(self.inbound.fault());
         if client.is_within_head.get() && client.watch.phase() == Phase::Idle {
@@ -87,6 +90,7 @@ impl ClientIo {
         let stream: &TcpStream = (*self.writer).as_ref();
         let watch = &self.client.watch;
         let rate = &self.client.core.timeouts().response_rate;
+        self.client.is_flushed.set(false);
         loop {
             let Poll::Ready(ready) = stream.poll_write_ready(context) else {
                 watch.download_stalls(rate);

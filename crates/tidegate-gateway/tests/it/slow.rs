@@ -194,6 +194,35 @@ async fn a_connection_ends_after_so_many_requests_and_says_so() {
     assert_eq!(gateway.counters().connections_accepted, 2);
 }
 
+/// A connection that rests for a while has nothing but its socket, and goes on as if it had.
+#[tokio::test]
+async fn a_connection_that_has_rested_goes_on() {
+    let upstream = Upstream::answering(OK).await;
+    let timeouts = "  header_timeout: 50ms\n  idle_timeout: 400ms";
+    let gateway = Running::before(&[upstream.address], "", timeouts);
+    let mut client = gateway.connect().await;
+    let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi";
+    let mut ticks = tokio::time::interval(Duration::from_millis(180));
+    ticks.tick().await;
+    for requests in [GET.to_owned(), format!("{GET}{post}{GET}"), post.to_owned()] {
+        for piece in [&requests[..9], &requests[9..]] {
+            client.send(piece).await;
+        }
+        for _ in 0..requests.matches("HTTP/1.1").count() {
+            assert_eq!(client.message().await.status(), 200);
+        }
+        ticks.tick().await;
+    }
+    let start = Instant::now();
+    assert!(client.closes_quietly().await);
+    assert!(
+        start.elapsed() < Duration::from_millis(400),
+        "its time ran on"
+    );
+    assert_eq!(gateway.counters().connections_accepted, 1);
+    assert_eq!(gateway.counters().connections_timed_out, 0);
+}
+
 /// It is told so with an answer: a request that is on its way is not lost.
 #[tokio::test]
 async fn a_connection_that_is_old_ends_with_its_next_answer() {

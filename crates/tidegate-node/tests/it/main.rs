@@ -8,6 +8,7 @@ mod queue;
 mod rates;
 mod reload;
 mod request;
+mod saved;
 mod shared;
 mod waits;
 mod watch;

@@ -105,6 +105,10 @@ fn refuse_strangers(file: &LimitFile, report: &Report<'_>) {
         let message = "a limit of `bandwidth` refuses nothing: it holds bodies back";
         report.push(Finding::error(place, message).help("leave `on_limit` out"));
     }
+    if let Some((true, place)) = file.persist.placed() {
+        let message = "of a limit of `bandwidth` nothing is left after a restart that matters";
+        report.push(Finding::error(place, message).help("leave `persist` out"));
+    }
     if let Some((store, place)) = file.store.placed()
         && *store != StoreName::Local
     {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
 
 use ipnet::IpNet;
 
@@ -9,8 +10,8 @@ use super::names::Names;
 use super::scalars::{duration, listen, number, size, size_per_second, timeout};
 use super::{access, check_count, hidden, observe, routes};
 use crate::admin::Admin;
-use crate::file::{AdminFile, GatewayFile, PolicyFile};
-use crate::gateway::Gateway;
+use crate::file::{AdminFile, GatewayFile, PolicyFile, WhenFullName};
+use crate::gateway::{Gateway, WhenFull};
 use crate::quote::quote;
 use crate::report::{Finding, Report};
 use crate::source::Span;
@@ -21,6 +22,8 @@ const MAX_LISTEN: usize = 64;
 pub(super) const MAX_NETWORKS: usize = 1_000;
 /// Bounds of `max_header_bytes`: what an HTTP parser needs, and what one request may cost.
 const HEADER_BYTES: std::ops::RangeInclusive<u64> = 8 * 1024..=1024 * 1024;
+/// Bounds of `accept_queue`: a kernel counts no further.
+const ACCEPT_QUEUE: std::ops::RangeInclusive<u64> = 1..=65_535;
 /// Bounds of `max_trailer_bytes`: it has an end even where it has no fields.
 const TRAILER_BYTES: std::ops::RangeInclusive<u64> = 2..=1024 * 1024;
 /// Bounds of the slowest rates: more is a matter of limits.
@@ -89,10 +92,29 @@ pub(super) fn compile(
         max_headers: count(&file.max_headers, "max_headers", 1_000).unwrap_or(default.max_headers),
         max_connections: count(&file.max_connections, "max_connections", 1_000_000)
             .unwrap_or(default.max_connections),
+        when_full: match file.when_full.get() {
+            Some(WhenFullName::Refuse) => WhenFull::Refuse,
+            Some(WhenFullName::Wait) | None => WhenFull::Wait,
+        },
+        max_connections_per_client: per_client(file, report),
+        accept_queue: number(&file.accept_queue, "accept_queue", ACCEPT_QUEUE, report)
+            .and_then(|number| u32::try_from(number).ok())
+            .unwrap_or(default.accept_queue),
         // 0 is a time here: stop at once.
         shutdown_timeout: duration(&file.shutdown_timeout, report)
             .unwrap_or(default.shutdown_timeout),
     }
+}
+
+fn per_client(file: &GatewayFile, report: &Report<'_>) -> Option<NonZeroU32> {
+    let name = "max_connections_per_client";
+    let most = number(
+        &file.max_connections_per_client,
+        name,
+        1..=1_000_000,
+        report,
+    )?;
+    u32::try_from(most).ok().and_then(NonZeroU32::new)
 }
 
 /// Where the gateway listens; `None` where the file says nothing.

@@ -7,7 +7,8 @@ use tidegate::{Limit, OnChange};
 use super::algorithm;
 use super::names::NameSet;
 use super::scalars::number;
-use super::{access, bandwidth, check_count, idle, on_limit, overrides, queue, rates, sharing};
+use super::{Around, access, bandwidth, check_count, idle, on_limit, overrides, queue, rates};
+use super::{sharing, state};
 
 use crate::file::{Field, LimitFile, Map, OnChangeName, OnMissingName};
 use crate::key::{KeyPart, KeyPartError};
@@ -27,7 +28,7 @@ pub(super) fn compile(
     limits: &Map<LimitFile>,
     names: &NameSet<'_>,
     upstreams: &mut NameSet<'_>,
-    (ipv6_prefix, has_redis): (u8, bool),
+    around: Around,
     report: &Report<'_>,
 ) -> Vec<LimitRule> {
     if are_too_many(limits, report) {
@@ -36,7 +37,6 @@ pub(super) fn compile(
     }
     let rules = limits.iter().filter_map(|(name, place, limit)| {
         rates::check_names(name, place, limit.get()?, names, report);
-        let around = (ipv6_prefix, has_redis);
         limit_rules(name, place, limit, upstreams, around, report)
     });
     rules.flatten().collect()
@@ -73,7 +73,7 @@ fn limit_rules(
     place: Span,
     field: &Field<LimitFile>,
     upstreams: &mut NameSet<'_>,
-    (ipv6_prefix, has_redis): (u8, bool),
+    around: Around,
     report: &Report<'_>,
 ) -> Option<Vec<LimitRule>> {
     let (file, map) = field.placed()?;
@@ -88,25 +88,16 @@ fn limit_rules(
     let on_limit = on_limit::compile(file, upstreams, report);
     let kinds_are_right = check_kind(name, place, file, map, report);
     if file.bandwidth.is_written() {
-        let compiled = bandwidth::compile(name, file, key.as_deref(), ipv6_prefix, report);
-        let (limit, bandwidth, overrides) = compiled.filter(|_| kinds_are_right)?;
-        return Some(vec![LimitRule {
-            on_missing: on_missing(file),
-            exempt: Arc::new(access::lists(&file.exempt, report)),
-            shadow: file.shadow.get().copied().unwrap_or(false),
-            max_keys: usize::try_from(max_keys).ok()?,
-            on_change: on_change(file, report)?,
-            bandwidth: Some(bandwidth),
-            overrides,
-            ..LimitRule::new(limit, key?)
-        }]);
+        let rule = of_bandwidth(name, file, (key, max_keys), around, report);
+        return Some(vec![rule.filter(|_| kinds_are_right)?]);
     }
     bandwidth::refuse_elsewhere(file, report);
     let settings = algorithm::settings(file, report);
     let settings = settings.filter(|_| kinds_are_right)?;
 
-    let queue = queue::compile(file, settings.kind, ipv6_prefix, report)?;
-    let shared = sharing::compile(file, settings.kind, has_redis, report)?;
+    let queue = queue::compile(file, settings.kind, around.ipv6_prefix, report)?;
+    let shared = sharing::compile(file, settings.kind, around.has_redis, report)?;
+    let persist = state::persists(file, around.has_state, report)?;
     let numbers = rates::of_limit(file, settings.kind, report)?;
     let limits: Vec<_> = (numbers.iter().enumerate())
         .map(|(at, &of_rate)| algorithm::limit(&rates::name(name, at), settings, of_rate, report))
@@ -124,7 +115,15 @@ fn limit_rules(
         idle::warn(&limits, &numbers, report);
     }
     let (key, on_limit) = (key?, on_limit?);
-    let overrides = overrides::compile(name, file, settings, &numbers, &key, ipv6_prefix, report);
+    let overrides = overrides::compile(
+        name,
+        file,
+        settings,
+        &numbers,
+        &key,
+        around.ipv6_prefix,
+        report,
+    );
     let on_missing = on_missing(file);
     let (max_keys, on_change) = (usize::try_from(max_keys).ok()?, on_change(file, report)?);
     let exempt = Arc::new(access::lists(&file.exempt, report));
@@ -141,6 +140,7 @@ fn limit_rules(
         on_limit: on_limit.clone(),
         on_change,
         shared,
+        persist,
         bandwidth: None,
         overrides,
     });
@@ -154,6 +154,28 @@ fn on_missing(file: &LimitFile) -> OnMissing {
         Some(OnMissingName::PassIfEmpty) => OnMissing::PassIfEmpty,
         Some(OnMissingName::Shared) | None => OnMissing::Shared,
     }
+}
+
+/// The rule of a limit of bandwidth.
+fn of_bandwidth(
+    name: &str,
+    file: &LimitFile,
+    (key, max_keys): (Option<Vec<KeyPart>>, u64),
+    around: Around,
+    report: &Report<'_>,
+) -> Option<LimitRule> {
+    let compiled = bandwidth::compile(name, file, key.as_deref(), around.ipv6_prefix, report);
+    let (limit, bandwidth, overrides) = compiled?;
+    Some(LimitRule {
+        on_missing: on_missing(file),
+        exempt: Arc::new(access::lists(&file.exempt, report)),
+        shadow: file.shadow.get().copied().unwrap_or(false),
+        max_keys: usize::try_from(max_keys).ok()?,
+        on_change: on_change(file, report)?,
+        bandwidth: Some(bandwidth),
+        overrides,
+        ..LimitRule::new(limit, key?)
+    })
 }
 
 /// What stays when the numbers change; `None` where there is nothing to choose.

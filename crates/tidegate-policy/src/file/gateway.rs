@@ -65,8 +65,31 @@ pub(crate) struct GatewayFile {
     pub(crate) max_requests_per_connection: Field<u64>,
     /// Most client connections at once. Default: 10000.
     pub(crate) max_connections: Field<u64>,
+    /// What becomes of connections above that. Default: wait.
+    pub(crate) when_full: Field<WhenFullName>,
+    /// Most connections at once of one client: an IPv4 address, or the `ipv6_prefix` of an IPv6
+    /// address. Trusted proxies are not counted. Default: no bound.
+    pub(crate) max_connections_per_client: Field<u64>,
+    /// Most connections that the kernel holds for each listening socket until they are accepted.
+    /// Default: 4096.
+    pub(crate) accept_queue: Field<u64>,
     /// Longest time that requests in flight are given when the gateway stops. Default: 30s.
     pub(crate) shutdown_timeout: Field<DurationText>,
+}
+
+/// What becomes of connections above `max_connections`.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(
+    rename = "when_full",
+    rename_all = "snake_case",
+    expecting = "wait or refuse"
+)]
+#[schemars(rename = "WhenFull")]
+pub(crate) enum WhenFullName {
+    /// They wait in the kernel until there is a place.
+    Wait,
+    /// They are closed, with a short answer (503).
+    Refuse,
 }
 
 /// Requests that match go to one upstream, under some limits.

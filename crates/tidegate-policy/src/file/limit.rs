@@ -76,6 +76,8 @@ pub(crate) struct LimitFile {
     pub(crate) shadow: Field<bool>,
     /// Most keys remembered at once. Default: 1000000.
     pub(crate) max_keys: Field<u64>,
+    /// Whether the count survives a restart, in the file that `state` names. Default: no.
+    pub(crate) persist: Field<bool>,
     /// Where the count is kept: in each node for itself, or in Redis for all nodes together.
     /// Default: `local`.
     pub(crate) store: Field<StoreName>,

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use tidegate::{Algorithm, CalendarUnit, Quota};
 use tidegate_policy::{
     BandwidthRule, Direction, HideQuery, KeyPart, LimitHeaders, Loaded, LogFormat, LogTarget,
-    OnMissing, Policy, Request, Reset, UpstreamKind, parse,
+    OnMissing, Policy, Request, Reset, UpstreamKind, WhenFull, parse,
 };
 
 fn policy(name: &str) -> Policy {
@@ -110,7 +111,11 @@ fn the_shop() {
             (&b"abuser"[..], Algorithm::TokenBucket(Quota::per_second(0))),
         ]
     );
+}
 
+#[test]
+fn the_gateway_of_the_shop() {
+    let policy = policy("shop");
     let gateway = policy.gateway.as_ref().unwrap();
     assert_eq!(gateway.trusted_proxies[1], "192.0.2.1/32".parse().unwrap());
     assert_eq!((gateway.ipv6_prefix, policy.ipv6_prefix()), (56, 56));
@@ -119,6 +124,9 @@ fn the_shop() {
     assert_eq!(gateway.idle_timeout, Duration::from_secs(90));
     assert_eq!(gateway.connect_timeout, Duration::from_secs(2));
     assert_eq!(gateway.shutdown_timeout, Duration::ZERO);
+    assert_eq!(gateway.when_full, WhenFull::Refuse);
+    assert_eq!(gateway.max_connections_per_client, NonZeroU32::new(50));
+    assert_eq!(gateway.accept_queue, 512);
     assert_eq!(gateway.max_header_bytes, 16_384);
     let ids: Vec<_> = gateway
         .routes

@@ -31,10 +31,15 @@ const GAUGES: [Metric; 2] = [
     ),
 ];
 
-const COUNTERS: [Metric; 14] = [
+const COUNTERS: [Metric; 15] = [
     ("tidegate_connections_accepted", "Client connections", |c| {
         c.connections_accepted
     }),
+    (
+        "tidegate_connections_refused",
+        "Client connections that were too many",
+        |c| c.connections_refused,
+    ),
     (
         "tidegate_connections_timed_out",
         "Client connections closed at a deadline",

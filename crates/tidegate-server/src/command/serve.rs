@@ -1,11 +1,13 @@
 //! `tidegate serve`.
 
 use std::io::IsTerminal;
+use std::mem;
 use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use tidegate::{Clock, SystemClock};
-use tidegate_gateway::{Bound, Gateway, Reopen, TokioTimer};
+use tidegate::{Clock, SharedStore, SystemClock};
+use tidegate_gateway::{Bound, Gateway, Reopen, Shutdown, TokioTimer};
 use tidegate_node::{Node, PolicyWatch};
 use tidegate_policy::{Loaded, Policy};
 use tokio::signal::unix::{SignalKind, signal};
@@ -15,7 +17,9 @@ use tracing_subscriber::EnvFilter;
 use crate::admin::Admin;
 use crate::cli::{LogFormat, ServeArgs};
 use crate::exit::{CommandError, Exit};
+use crate::hand_over::Turn;
 use crate::redis::Redis;
+use crate::state::{self, Keeper, StateFile};
 use crate::terminal::Terminal;
 use crate::validation;
 
@@ -25,6 +29,69 @@ const LOG_VARIABLE: &str = "TIDEGATE_LOG";
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs, terminal: &mut Terminal) -> Result<Exit, CommandError> {
     start_log(args.log_format)?;
+    let (name, text, policy) = load(args, terminal)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::io("cannot start", error))?;
+    let wrong = |error: &dyn std::error::Error| CommandError::new(format!("{name}: {error}"));
+    let redis = {
+        let _inside = runtime.enter();
+        let started = policy.redis.as_ref().map(Redis::start).transpose();
+        started.map(|redis| redis.map(Arc::new))
+    };
+    let redis = redis?;
+    let store = redis.as_ref().map(|redis| redis.store.clone());
+    let store = store.map(|store| Arc::new(store) as Arc<dyn SharedStore>);
+    let state = StateFile::of(&policy, args.config.as_deref());
+    // From here on a process that hands over waits for us. It has written its counts by then.
+    let mut turn = runtime.block_on(Turn::take(args.hand_over.as_deref()))?;
+    let node = state::start_node(state.as_ref(), policy, Arc::clone(&clock), store)
+        .map_err(|error| wrong(&error))?;
+    // All ports are bound before anything is served: a second `serve` fails as a whole.
+    let policy = node.snapshot().policy().clone();
+    let gateway = bind_gateway(&policy, &node, clock, mem::take(&mut turn.handed.gateway))?;
+    let admin = bind_admin(&policy, turn.handed.admin.take())?;
+    {
+        let _inside = runtime.enter();
+        turn.keep_for_next(gateway.as_ref(), admin.as_ref())?;
+    }
+    // It reloads while the value lives.
+    let _watch = match &args.config {
+        Some(path) => Some(
+            PolicyWatch::start(Arc::clone(&node), path, &text)
+                .map_err(|error| CommandError::new(error.to_string()))?,
+        ),
+        None => None,
+    };
+    terminal.note(&greeting(
+        &name,
+        args,
+        &policy,
+        gateway.as_ref(),
+        admin.as_ref(),
+    ));
+    let mut counts = Counts {
+        file: state.clone(),
+        keeper: state
+            .map(|state| state.keep(Arc::clone(&node)))
+            .transpose()
+            .map_err(|error| CommandError::io("cannot start", error))?,
+    };
+    let served = runtime.block_on(serve(node, gateway, admin, redis, turn, &mut counts));
+    // What went wrong is in the log; the rest of the counts is as old as the last time.
+    let _is_written = counts.keeper.map(Keeper::finish);
+    served?;
+    tracing::info!("stopped");
+    Ok(Exit::Fine)
+}
+
+/// The policy with its name and text, if it is right and serves something.
+fn load(
+    args: &ServeArgs,
+    terminal: &mut Terminal,
+) -> Result<(String, String, Policy), CommandError> {
     let (name, text) = match &args.config {
         Some(path) => {
             let name = path.display().to_string();
@@ -48,48 +115,7 @@ pub(crate) fn run(args: &ServeArgs, terminal: &mut Terminal) -> Result<Exit, Com
             "{name} serves nothing: it has neither `gateway:` nor `admin:`"
         )));
     }
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CommandError::io("cannot start", error))?;
-    let wrong = |error: &dyn std::error::Error| CommandError::new(format!("{name}: {error}"));
-    let redis = {
-        let _inside = runtime.enter();
-        let started = policy.redis.as_ref().map(Redis::start).transpose();
-        started.map(|redis| redis.map(Arc::new))
-    };
-    let redis = redis?;
-    let node = match &redis {
-        Some(redis) => {
-            let store = Arc::new(redis.store.clone());
-            Node::with_store(policy, Arc::clone(&clock), store)
-        }
-        None => Node::new(policy, Arc::clone(&clock)),
-    };
-    let node = node.map_err(|error| wrong(&error))?;
-    // All ports are bound before anything is served: a second `serve` fails as a whole.
-    let policy = node.snapshot().policy().clone();
-    let gateway = bind_gateway(&policy, &node, clock)?;
-    let admin = bind_admin(&policy)?;
-    // It reloads while the value lives.
-    let _watch = match &args.config {
-        Some(path) => Some(
-            PolicyWatch::start(Arc::clone(&node), path, &text)
-                .map_err(|error| CommandError::new(error.to_string()))?,
-        ),
-        None => None,
-    };
-    terminal.note(&greeting(
-        &name,
-        args,
-        &policy,
-        gateway.as_ref(),
-        admin.as_ref(),
-    ));
-    runtime.block_on(serve(node, gateway, admin, redis))?;
-    tracing::info!("stopped");
-    Ok(Exit::Fine)
+    Ok((name, text, policy))
 }
 
 fn start_log(format: LogFormat) -> Result<(), CommandError> {
@@ -113,21 +139,35 @@ fn bind_gateway(
     policy: &Policy,
     node: &Arc<Node>,
     clock: Arc<dyn Clock>,
+    handed: Vec<TcpListener>,
 ) -> Result<Option<Bound>, CommandError> {
     let Some(config) = &policy.gateway else {
         return Ok(None);
     };
     let timer = Arc::new(TokioTimer::new(clock));
-    Gateway::bind(config, Arc::clone(node), timer)
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    Gateway::take_over(config, Arc::clone(node), timer, cores, handed)
         .map(Some)
         .map_err(|error| CommandError::new(format!("gateway: {error}")))
 }
 
-fn bind_admin(policy: &Policy) -> Result<Option<TcpListener>, CommandError> {
+/// Port 0 is a free port: the one of `handed` is as good as any.
+fn bind_admin(
+    policy: &Policy,
+    handed: Option<TcpListener>,
+) -> Result<Option<TcpListener>, CommandError> {
     let Some(config) = &policy.admin else {
         return Ok(None);
     };
     let address = config.listen;
+    let fits = |bound: SocketAddr| {
+        bound.ip() == address.ip() && [0, bound.port()].contains(&address.port())
+    };
+    if let Some(handed) = handed
+        && handed.local_addr().is_ok_and(fits)
+    {
+        return Ok(Some(handed));
+    }
     let listener = TcpListener::bind(address)
         .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
         .map_err(|error| CommandError::io(format!("admin: cannot listen on {address}"), error))?;
@@ -181,31 +221,70 @@ fn greeting(
     lines.join("\n")
 }
 
+/// Counts that outlive the process.
+struct Counts {
+    file: Option<StateFile>,
+    /// `None` when they are not this process's to write, any more.
+    keeper: Option<Keeper>,
+}
+
 async fn serve(
     node: Arc<Node>,
     gateway: Option<Bound>,
     admin: Option<TcpListener>,
     redis: Option<Arc<Redis>>,
+    turn: Turn,
+    counts: &mut Counts,
 ) -> Result<(), CommandError> {
-    let (stop, stopped) = watch::channel(false);
+    let (stop, stopped) = watch::channel(None);
+    let Counts { file, keeper } = counts;
+    // The process after reads them before it serves.
+    let write_counts = || {
+        if let Some(file) = &file {
+            file.write_and_tell(&node);
+        }
+    };
     let counters = gateway.as_ref().map(Bound::counters);
+    let accepting = gateway.as_ref().map(Bound::accepting);
     let reopen = gateway.as_ref().map(Bound::reopen);
     let store = redis.as_ref().map(|redis| redis.store.clone());
     let admin = async {
         let Some(listener) = admin else { return Ok(()) };
         let admin = Admin::new(Arc::clone(&node), counters, redis);
-        admin.serve(listener, wait_for(stopped.clone())).await
+        let shutdown = wait_for(stopped.clone());
+        admin
+            .serve(listener, async {
+                let _ = shutdown.await;
+            })
+            .await
     };
     let gateway = async {
         let Some(gateway) = gateway else {
             return Ok(());
         };
-        gateway.run(wait_for(stopped.clone())).await
+        let ended = gateway.run_until(wait_for(stopped.clone())).await;
+        // Before it was told to: nothing is left to serve for.
+        stop.send_if_modified(|stop| {
+            let is_news = stop.is_none();
+            stop.get_or_insert(Shutdown::Stop);
+            is_news
+        });
+        ended
     };
     let signals = async {
-        let result = wait_for_signal(reopen.as_ref()).await;
-        stop.send_replace(true);
-        result
+        let stopping = tokio::select! {
+            signal = wait_for_signal(reopen.as_ref()) => signal.map(|()| Shutdown::Stop),
+            handed = turn.pass_on(accepting, &write_counts) => handed,
+            shutdown = wait_for(stopped.clone()) => Ok(shutdown),
+        };
+        // What fails is a hand-over: the process before goes on, from the same sockets.
+        let shutdown = *stopping.as_ref().unwrap_or(&Shutdown::HandOver);
+        if let (Shutdown::HandOver, Some(keeper)) = (shutdown, keeper.take()) {
+            // From now on they are another process's to write.
+            keeper.abandon();
+        }
+        stop.send_replace(Some(shutdown));
+        stopping.map(|_| ())
     };
     let failed = |error| CommandError::io("serving ended", error);
     let (signals, gateway, admin) = tokio::join!(signals, gateway, admin);
@@ -216,9 +295,10 @@ async fn serve(
     signals.and(gateway).and(admin).map_err(failed)
 }
 
-async fn wait_for(mut stopped: watch::Receiver<bool>) {
+async fn wait_for(mut stopped: watch::Receiver<Option<Shutdown>>) -> Shutdown {
     // An error means that whoever says stop is gone, which says stop as well.
-    let _ = stopped.wait_for(|stop| *stop).await;
+    let said = stopped.wait_for(Option::is_some).await;
+    said.ok().and_then(|said| *said).unwrap_or(Shutdown::Stop)
 }
 
 /// Waits for SIGINT or SIGTERM. SIGHUP opens the access log anew; the policy is watched anyway.

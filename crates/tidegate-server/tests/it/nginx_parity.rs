@@ -1,10 +1,9 @@
 //! A real nginx and a real gateway, told the same limits and sent the same requests: what is let
 //! through, what is refused, and how long each waits.
 
-mod client;
 mod compare;
 mod differences;
-mod held;
+mod guide;
 mod in_flight;
 mod keys;
 mod matrix;

@@ -76,16 +76,21 @@ pub(crate) struct Serve {
     child: Running,
     pub(crate) gateway: SocketAddr,
     pub(crate) admin: SocketAddr,
-    /// What it writes to standard error after its greeting.
+    /// What it wrote to standard error before that, and in its greeting.
+    pub(crate) greeting: Vec<String>,
+    /// What it writes there after its greeting.
     pub(crate) log: Receiver<String>,
 }
 
 impl Serve {
     /// Starts it on this policy, whose ports are 0.
     pub(crate) fn start(policy: &Path) -> Self {
-        let mut child = tidegate()
-            .args(["serve", "-c"])
-            .arg(policy)
+        Self::start_by(tidegate().args(["serve", "-c"]).arg(policy))
+    }
+
+    /// Starts it by a command of the test's own.
+    pub(crate) fn start_by(command: &mut Command) -> Self {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -125,6 +130,7 @@ impl Serve {
             child,
             gateway: gateway.unwrap(),
             admin: admin.unwrap(),
+            greeting,
             log,
         }
     }
@@ -135,7 +141,7 @@ impl Serve {
     }
 
     /// Asks it to stop, and waits until it has.
-    pub(crate) fn stop(mut self) -> bool {
+    pub(crate) fn stop(self) -> bool {
         let id = self.id().to_string();
         assert!(
             Command::new("kill")
@@ -144,6 +150,11 @@ impl Serve {
                 .unwrap()
                 .success()
         );
+        self.ended()
+    }
+
+    /// Waits until it has ended: whether all went well.
+    pub(crate) fn ended(mut self) -> bool {
         let deadline = Instant::now() + DEADLINE;
         while Instant::now() < deadline {
             if let Some(status) = self.child.0.try_wait().unwrap() {

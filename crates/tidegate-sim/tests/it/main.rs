@@ -21,6 +21,7 @@ mod many_keys;
 mod overdraft;
 mod rates;
 mod redis_cell;
+mod saved;
 mod several_rates;
 mod shared_concurrency;
 mod time;

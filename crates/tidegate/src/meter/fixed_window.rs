@@ -2,9 +2,11 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::window_starts::WindowStarts;
+use super::words::{count, tick};
 use super::{Meter, Plan, State, Taken, Used};
 use crate::time::nanos;
 use crate::{Ask, CalendarUnit, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
@@ -320,4 +322,25 @@ impl Meter for FixedWindow {
 impl State for Window {
     #[cfg(feature = "std")]
     type Cell = crate::store::MutexCell<Self>;
+
+    fn write_words(&self, words: &mut Vec<u64>) {
+        words.extend([self.start, self.count]);
+        words.extend(self.ahead.iter().flat_map(|ahead| ahead.iter()));
+    }
+
+    fn from_words(words: &[u64]) -> Option<Self> {
+        let [start, taken, ahead @ ..] = words else {
+            return None;
+        };
+        let mut window = Self {
+            start: tick(*start),
+            count: count(*taken),
+            ahead: None,
+        };
+        let reserved: VecDeque<u64> = ahead.iter().map(|&of_one| count(of_one)).collect();
+        if reserved.back().is_some_and(|last| *last > 0) {
+            window.ahead = Some(Box::new(reserved));
+        }
+        Some(window)
+    }
 }

@@ -1,7 +1,9 @@
 //! Token bucket that is refilled by whole periods.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::words::{count, tick};
 use super::{Meter, Plan, State, Taken, Used};
 use crate::time::nanos;
 use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
@@ -191,4 +193,18 @@ impl Meter for IntervalBucket {
 impl State for Refilled {
     #[cfg(feature = "std")]
     type Cell = crate::store::MutexCell<Self>;
+
+    fn write_words(&self, words: &mut Vec<u64>) {
+        words.extend([self.used, self.since]);
+    }
+
+    fn from_words(words: &[u64]) -> Option<Self> {
+        match *words {
+            [used, since] => Some(Self {
+                used: count(used),
+                since: tick(since),
+            }),
+            _ => None,
+        }
+    }
 }

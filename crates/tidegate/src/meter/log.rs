@@ -2,8 +2,10 @@
 //! tick of the sliding window of parts, and of the seconds of a line.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::words::{count, tick};
 use super::{Plan, State};
 use crate::{Ask, Decision, Retry, Verdict};
 
@@ -249,6 +251,30 @@ impl Log {
 impl State for Log {
     #[cfg(feature = "std")]
     type Cell = crate::store::MutexCell<Self>;
+
+    fn write_words(&self, words: &mut Vec<u64>) {
+        words.push(self.asked);
+        words.extend(self.permits().flat_map(|(tick, permits)| [tick, permits]));
+    }
+
+    fn from_words(words: &[u64]) -> Option<Self> {
+        let (asked, entries) = words.split_first()?;
+        let (entries, []) = entries.as_chunks() else {
+            return None;
+        };
+        let mut log = Self::of(tick(*asked), 0);
+        log.entries.reserve_exact(entries.len());
+        for &[at, permits] in entries {
+            let is_after = log.last_tick().is_none_or(|last| last < at);
+            // So that no total of what is forced on top of it overflows.
+            let total = log.total().checked_add(count(permits))?;
+            if !is_after || permits == 0 || at != tick(at) || total != count(total) {
+                return None;
+            }
+            log.entries.push_back(Entry { tick: at, total });
+        }
+        Some(log)
+    }
 }
 
 /// What one remembered tick takes.

@@ -6,8 +6,10 @@
 //! per second (1r/m is 0.96 r/m), the first request of a key, and the first after it has long
 //! been idle, costs nothing.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::words::{count, tick};
 use super::{Meter, Plan, State, Taken, Used};
 use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
 
@@ -213,4 +215,18 @@ impl Meter for Nginx {
 impl State for Excess {
     #[cfg(feature = "std")]
     type Cell = crate::store::MutexCell<Self>;
+
+    fn write_words(&self, words: &mut Vec<u64>) {
+        words.extend([self.level, self.last]);
+    }
+
+    fn from_words(words: &[u64]) -> Option<Self> {
+        match *words {
+            [level, last] => Some(Self {
+                level: count(level),
+                last: tick(last),
+            }),
+            _ => None,
+        }
+    }
 }

@@ -66,7 +66,7 @@ impl Tokens {
     /// How far the limit is from being warm: tokens above the line, and all that there may be.
     pub(super) fn above(&self, stored: u64) -> (u64, u64) {
         let (warning, most) = (self.warning(), self.most());
-        (stored.saturating_sub(warning), most - warning)
+        (stored.min(most).saturating_sub(warning), most - warning)
     }
 
     /// How many times slower than warm a limit is that is as cold as it gets, less one.

@@ -8,9 +8,11 @@
 //! What Sentinel gets wrong is not kept: a limit below the cold factor, which there never lets
 //! anybody through, lets one through when nobody else was.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::sentinel_tokens::Tokens;
+use super::words::{count, tick};
 use super::{Meter, Plan, State, Taken, Used};
 use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
 
@@ -211,6 +213,31 @@ impl Meter for SentinelWarmUp {
 impl State for Stored {
     #[cfg(feature = "std")]
     type Cell = crate::store::MutexCell<Self>;
+
+    fn write_words(&self, words: &mut Vec<u64>) {
+        words.extend([self.tokens, self.filled]);
+        words.extend([self.half, self.in_half, self.in_half_before]);
+        words.extend([self.second, self.in_second, self.in_second_before]);
+    }
+
+    fn from_words(words: &[u64]) -> Option<Self> {
+        let [tokens, filled, of_halves @ .., second, in_second, before] = words else {
+            return None;
+        };
+        let [half, in_half, in_half_before] = of_halves else {
+            return None;
+        };
+        Some(Self {
+            tokens: count(*tokens),
+            filled: tick(*filled),
+            half: tick(*half),
+            in_half: count(*in_half),
+            in_half_before: count(*in_half_before),
+            second: tick(*second),
+            in_second: count(*in_second),
+            in_second_before: count(*before),
+        })
+    }
 }
 
 #[cfg(test)]

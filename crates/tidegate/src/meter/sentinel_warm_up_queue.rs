@@ -9,10 +9,12 @@
 //! at all). Kept as times scaled by `count`, so that a permit costs 10^9 when warm; what it costs
 //! more when cold is rounded up to a whole unit.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::log::{Append, Log};
 use super::sentinel_tokens::Tokens;
+use super::words::{count, halves, tick};
 use super::{Meter, Plan, State, Taken, Used};
 use crate::{Ask, Decision, QuotaError, Retry, Timestamp, Verdict};
 
@@ -292,6 +294,27 @@ impl Meter for SentinelWarmUpQueue {
 impl State for Line {
     #[cfg(feature = "std")]
     type Cell = crate::store::MutexCell<Self>;
+
+    fn write_words(&self, words: &mut Vec<u64>) {
+        words.extend([self.filled.tokens, self.filled.until]);
+        words.extend(halves(self.last.cast_unsigned()));
+        self.passes.write_words(words);
+    }
+
+    fn from_words(words: &[u64]) -> Option<Self> {
+        let [tokens, until, upper, lower, passes @ ..] = words else {
+            return None;
+        };
+        let last = u128::from(*upper) << 64 | u128::from(*lower);
+        Some(Self {
+            filled: Filled {
+                tokens: count(*tokens),
+                until: tick(*until),
+            },
+            last: last.cast_signed().clamp(-MOST_OWED, MOST_OWED),
+            passes: Log::from_words(passes)?,
+        })
+    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 //! What the last window admitted counts by the part of it that a sliding window still covers,
 //! rounded up: `current + ceil(previous * left / window)`. Cloudflare described it in 2017.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::words::{count, tick};
 use super::{Meter, Plan, State, Taken, Used};
 use crate::time::nanos;
 use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
@@ -87,17 +89,19 @@ impl SlidingCounter {
         }
         // ceil(previous * left / window) <= most: as much as may be left.
         let left = u128::from(most) * u128::from(self.window) / u128::from(previous);
-        start + self.window - u64::try_from(left).unwrap_or(self.window)
+        let until = self.window - u64::try_from(left).unwrap_or(self.window);
+        start.saturating_add(until)
     }
 
     /// When `permits` (at most all) fit, if nothing else comes.
     fn fits_at(&self, state: Windows, permits: u64) -> u64 {
         let start = self.start_of(state.index);
-        match self.permits.checked_sub(state.current + permits) {
-            Some(room) => self.falls_to(start, state.previous, room),
-            // Not in this window: in the next one this one is the previous.
-            None => self.falls_to(start + self.window, state.current, self.permits - permits),
+        if let Some(room) = self.permits.checked_sub(state.current + permits) {
+            return self.falls_to(start, state.previous, room);
         }
+        // Not in this window: in the next one this one is the previous.
+        let next = start.saturating_add(self.window);
+        self.falls_to(next, state.current, self.permits - permits)
     }
 }
 
@@ -192,4 +196,19 @@ impl Meter for SlidingCounter {
 impl State for Windows {
     #[cfg(feature = "std")]
     type Cell = crate::store::MutexCell<Self>;
+
+    fn write_words(&self, words: &mut Vec<u64>) {
+        words.extend([self.index, self.current, self.previous]);
+    }
+
+    fn from_words(words: &[u64]) -> Option<Self> {
+        match *words {
+            [index, current, previous] => Some(Self {
+                index: tick(index),
+                current: count(current),
+                previous: count(previous),
+            }),
+            _ => None,
+        }
+    }
 }

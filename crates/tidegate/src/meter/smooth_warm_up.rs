@@ -10,10 +10,12 @@
 //! `num`, one permit costs `den` when warm, the threshold is half of `P = p * num`, and `x1 - x0`
 //! units taken above it cost `(c² - 1)(x1 - x0)(x1 + x0) / 4P` more.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::smooth_bursty::DEFAULT_DEBT;
 use super::word::{MOST_OWED, rescaled};
+use super::words::{halves, scaled};
 use super::{Meter, Plan, State, Taken, Used};
 use crate::time::nanos;
 use crate::{Ask, Decision, Quota, QuotaError, Retry, Timestamp, Verdict};
@@ -143,7 +145,8 @@ impl SmoothWarmUp {
         let missing = if idle >= self.warm_up {
             0
         } else {
-            state.missing.saturating_sub(gained)
+            // Of a state from elsewhere no more is missing than there can be.
+            state.missing.min(self.max_stored).saturating_sub(gained)
         };
         Warmth {
             missing,
@@ -321,4 +324,19 @@ impl Meter for SmoothWarmUp {
 impl State for Warmth {
     #[cfg(feature = "std")]
     type Cell = crate::store::MutexCell<Self>;
+
+    fn write_words(&self, words: &mut Vec<u64>) {
+        words.extend(halves(self.missing));
+        words.extend(halves(self.next_free));
+    }
+
+    fn from_words(words: &[u64]) -> Option<Self> {
+        match *words {
+            [upper, lower, next_upper, next_lower] => Some(Self {
+                missing: scaled(upper, lower),
+                next_free: scaled(next_upper, next_lower),
+            }),
+            _ => None,
+        }
+    }
 }

@@ -8,8 +8,10 @@
 //! No rate is rounded: time is scaled by the numerator of the reduced rate (`num` permits each
 //! `den` ns), so that one permit costs exactly `den` units.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::words::{halves, scaled};
 use super::{Meter, Plan, State, Taken, Used, Word};
 use crate::{Ask, Decision, Quota, QuotaError, Rate, Retry, Timestamp, Verdict};
 
@@ -199,9 +201,31 @@ where
 impl State for Tat<u64> {
     #[cfg(feature = "std")]
     type Cell = crate::store::AtomicCell<Self>;
+
+    fn write_words(&self, words: &mut Vec<u64>) {
+        words.push(self.0);
+    }
+
+    fn from_words(words: &[u64]) -> Option<Self> {
+        match *words {
+            [tat] => Some(Self(u64::of(tat))),
+            _ => None,
+        }
+    }
 }
 
 impl State for Tat<u128> {
     #[cfg(feature = "std")]
     type Cell = crate::store::MutexCell<Self>;
+
+    fn write_words(&self, words: &mut Vec<u64>) {
+        words.extend(halves(self.0));
+    }
+
+    fn from_words(words: &[u64]) -> Option<Self> {
+        match *words {
+            [upper, lower] => Some(Self(scaled(upper, lower))),
+            _ => None,
+        }
+    }
 }

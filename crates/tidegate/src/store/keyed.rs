@@ -16,6 +16,7 @@ mod lines;
 mod meters;
 mod overflow;
 mod room;
+mod saved;
 mod stats;
 mod succession;
 
@@ -27,6 +28,7 @@ use self::meters::Meters;
 pub use self::meters::{Era, Registered};
 pub(super) use self::overflow::Overflow;
 use self::room::Room;
+pub use self::saved::{HandedOver, SavePoint};
 use self::stats::Counts;
 pub use self::stats::StoreStats;
 use self::succession::Predecessor;

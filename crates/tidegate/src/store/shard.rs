@@ -225,6 +225,17 @@ impl<S: State> Shard<S> {
         own.chain(shared)
     }
 
+    /// The entries after this key's, in order; all without one, but not the shared one.
+    pub(super) fn slots_after(&self, key: Option<KeyHash>) -> impl Iterator<Item = &Slot<S>> {
+        let start = match key.map(|key| self.find(key)) {
+            None => 0,
+            Some(Ok(at)) => at + 1,
+            Some(Err(at)) => at,
+        };
+        let slots = self.slots.get(start..).unwrap_or_default();
+        slots.iter().filter(|slot| !slot.is_empty())
+    }
+
     /// How many entries are like this.
     pub(super) fn count(&self, like: impl Fn(&Slot<S>) -> bool) -> usize {
         self.slots

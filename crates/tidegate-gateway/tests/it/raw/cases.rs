@@ -183,12 +183,6 @@ fn fine(table: &mut Table) {
         &[200],
         &forwarded_to("[::1]:80", "GET /", ""),
     );
-    table.add(
-        "no host in HTTP/1.0",
-        "GET / HTTP/1.0\r\n\r\n",
-        &[200],
-        "GET / HTTP/1.1\r\nx-forwarded-for: 127.0.0.1\r\nx-forwarded-proto: http\r\nhost: \r\n\r\n",
-    );
 }
 
 fn request_lines(table: &mut Table) {

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::client::{Answer, LATE, Said};
 use super::rounds::Case;
+use crate::client::{Answer, LATE, Said};
 
 /// So far may the waits of the two sides be apart.
 const WITHIN: Duration = Duration::from_millis(15);
@@ -50,27 +50,23 @@ pub(crate) fn judge(case: &Case, requests: &[Request], answers: &[[Answer; 2]]) 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Wait {
-    said: Said,
-    is_refused: bool,
+    said: Option<Said>,
+    status: u16,
     took: Duration,
 }
 
 impl Wait {
     fn of(answer: &Answer) -> Self {
-        let is_refused = match answer.status {
-            200 => false,
-            503 => true,
-            other => panic!("status {other}"),
-        };
+        assert!([200, 429, 503].contains(&answer.status), "{answer:?}");
         Self {
             said: answer.said,
-            is_refused,
+            status: answer.status,
             took: answer.took,
         }
     }
 
     fn is_like(self, other: Self) -> bool {
-        let what = |wait: Self| (wait.said, wait.is_refused);
+        let what = |wait: Self| (wait.said, wait.status);
         what(self) == what(other) && self.took.abs_diff(other.took) <= WITHIN
     }
 }
@@ -87,18 +83,22 @@ fn table(case: &Case, requests: &[Request], answers: &[[Answer; 2]]) -> String {
         let millis = |time: Duration| time.as_secs_f64() * 1e3;
         writeln!(
             table,
-            "{:8.1}  {client:6} | {:5.1}  {:5}  {:6.1}  {:8} | {:5.1}  {:7}  {:6.1}  {:?}",
+            "{:8.1}  {client:6} | {:5.1}  {:5}  {:6.1}  {:8} | {:5.1}  {:7}  {:6.1}  {}",
             *micros as f64 / 1e3,
             millis(nginx.late),
             nginx.status,
             millis(nginx.took),
-            format!("{:?}", nginx.said),
+            word(nginx.said),
             millis(ours.late),
             ours.status,
             millis(ours.took),
-            ours.said,
+            word(ours.said),
         )
         .unwrap();
     }
     table
+}
+
+fn word(said: Option<Said>) -> String {
+    said.map_or_else(String::new, |said| format!("{said:?}"))
 }

@@ -7,9 +7,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 
-use super::client::{Sent, read_head, read_until, soon};
-use super::held::Held;
 use super::sides::Sides;
+use crate::client::{Sent, read_head, read_until, soon};
+use crate::held::Held;
 use crate::running::status;
 
 /// How long something may take that is over at once on a machine that has nothing else to do.
@@ -69,7 +69,7 @@ async fn answer(held: &Held, path: &str, stream: &mut TcpStream) {
 
 /// nginx asks `limit_req` first and forgets it: whoever `limit_conn` refuses then has used up some
 /// of the rate.
-// shows: A6, D3 (limit_req, limit_conn)
+// shows: A6, D3 (limit_req), D3 (limit_conn)
 #[test]
 fn who_finds_no_place_has_used_nothing_of_the_rate() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -97,7 +97,7 @@ fn who_finds_no_place_has_used_nothing_of_the_rate() {
 
 /// nginx counts a request that `limit_req` delays as in flight only when it has waited: here it
 /// has its place from the decision on, and all it takes is taken at one time.
-// shows: A6, D3 (limit_req, limit_conn)
+// shows: A6, D3 (limit_req), D3 (limit_conn)
 #[test]
 fn who_waits_for_the_rate_has_its_place_already() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();

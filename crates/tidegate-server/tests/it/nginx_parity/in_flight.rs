@@ -10,10 +10,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 
-use super::client::{Said, Sent, read_head, read_until, soon};
-use super::held::Held;
 use super::schedule::Random;
 use super::sides::Sides;
+use crate::client::{Said, Sent, read_head, read_until, soon};
+use crate::held::Held;
 use crate::running::status;
 
 const OF_CLIENT: usize = 3;
@@ -136,7 +136,7 @@ impl Play {
             self.held.begin(path);
             let head = soon(read_head(stream)).await;
             assert_eq!(status(&head), 200);
-            said.push(Said::in_head(&head));
+            said.push(Said::in_head(&head).unwrap());
         }
         self.said.push(said.try_into().unwrap());
         self.inside[at].has_begun = true;

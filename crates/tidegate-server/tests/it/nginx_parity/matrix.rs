@@ -5,11 +5,11 @@ use std::net::Ipv4Addr;
 
 use tokio::runtime::Builder;
 
-use super::client::Sent;
 use super::rounds::{Case, play_all};
 use super::schedule::{Group, schedule};
 use super::sides::Sides;
 use super::zone::{Delay, Zone};
+use crate::client::Sent;
 
 /// A place under which both limit alike.
 #[derive(Debug)]

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use super::client::{Sent, play};
 use super::compare::{Judgement, judge};
 use super::schedule::Group;
+use crate::client::{Sent, play};
 
 /// Attempts at one case.
 const ATTEMPTS: u8 = 5;

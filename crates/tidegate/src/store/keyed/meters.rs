@@ -30,6 +30,11 @@ impl<M> Registered<M> {
     pub const fn meter(&self) -> &M {
         &self.meter
     }
+
+    /// The number by which entries name it.
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
 }
 
 #[derive(Debug)]
@@ -142,7 +147,19 @@ impl<M: Meter> Keyed<M> {
     #[cold]
     fn migrate(&self, slot: &mut Slot<M::State>, meter: &Registered<M>, now: Timestamp) {
         let meters = self.meters.read().unwrap_or_else(PoisonError::into_inner);
-        let old = &meters.by_id[slot.meter() as usize];
+        meters.migrate(slot, meter, now);
+    }
+}
+
+impl<M: Meter> Meters<M> {
+    /// Whether these numbers have been replaced by others.
+    pub(super) fn are_replaced(&self, id: u32) -> bool {
+        self.by_id[id as usize].era.number < self.eras
+    }
+
+    /// Brings a state under `meter`'s numbers.
+    pub(super) fn migrate(&self, slot: &mut Slot<M::State>, meter: &Registered<M>, now: Timestamp) {
+        let old = &self.by_id[slot.meter() as usize];
         // Those who wait, wait under the new numbers: who still asks under earlier ones does not
         // bring them back.
         if M::State::HAS_LINES && old.era.number > meter.era.number {
@@ -155,7 +172,7 @@ impl<M: Meter> Keyed<M> {
         };
         let on_change = if old.era.number >= meter.era.number {
             OnChange::KeepUsed
-        } else if old.era.number < meters.last_reset && meters.last_reset <= meter.era.number {
+        } else if old.era.number < self.last_reset && self.last_reset <= meter.era.number {
             OnChange::Reset
         } else {
             meter.era.on_change

@@ -92,7 +92,7 @@ impl<M: Meter> Keyed<M> {
     /// Takes over a shard's part of the store before this one. Holds no shard of this store while
     /// it waits for one of the old.
     #[cold]
-    fn adopt(&self, index: usize, now: Timestamp) {
+    pub(super) fn adopt(&self, index: usize, now: Timestamp) {
         let before = lock(&self.before);
         let Some(before) = &*before else { return };
         if lock(&self.shards[index]).adopted {

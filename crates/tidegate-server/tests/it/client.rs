@@ -1,4 +1,4 @@
-//! A client that sends the same to both sides at the same times, and notes what comes when.
+//! A client that sends the same to several sides at the same times, and notes what comes when.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -22,22 +22,20 @@ pub(crate) enum Said {
 
 impl Said {
     /// From nginx's `$limit_req_status` and `$limit_conn_status`, or from what each of the
-    /// gateway's limits decided.
-    pub(crate) fn in_head(head: &str) -> Self {
+    /// gateway's limits decided; `None` where the head says neither.
+    pub(crate) fn in_head(head: &str) -> Option<Self> {
         let (status, debug) = (field(head, "x-limit:"), field(head, "x-tidegate-debug:"));
-        let is_of_nginx = debug.is_empty();
         let any = |nginx: &str, ours: &str| {
             let ours = format!(";decision={ours};");
             status.contains(nginx) || debug.contains(&ours)
         };
-        if any("rejected", "denied") {
-            Self::Rejected
-        } else if any("delayed", "delayed") {
-            Self::Delayed
-        } else {
-            assert!(!is_of_nginx || status.contains("passed"), "`{status}`");
-            Self::Passed
-        }
+        let said = [
+            (any("rejected", "denied"), Self::Rejected),
+            (any("delayed", "delayed"), Self::Delayed),
+            (any("passed", "allowed"), Self::Passed),
+        ];
+        said.into_iter()
+            .find_map(|(is_so, said)| is_so.then_some(said))
     }
 }
 
@@ -49,7 +47,7 @@ pub(crate) struct Answer {
     /// From sending it until the answer's head was there.
     pub(crate) took: Duration,
     pub(crate) status: u16,
-    pub(crate) said: Said,
+    pub(crate) said: Option<Said>,
 }
 
 /// A request: from which address, and its head.

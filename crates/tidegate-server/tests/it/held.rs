@@ -1,4 +1,4 @@
-//! A server behind both sides that answers when it is told to, a piece at a time.
+//! A server that answers when it is told to, a piece at a time.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
-use super::client::soon;
+use crate::client::soon;
 
 /// The halves of every answer.
 const FIRST: &str = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst";

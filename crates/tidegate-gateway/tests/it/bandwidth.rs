@@ -48,10 +48,20 @@ fn post(length: usize, user: &str) -> Vec<u8> {
     request
 }
 
-#[track_caller]
-fn is_within(took: Duration, due: Duration, part: f64) {
-    let ratio = took.as_secs_f64() / due.as_secs_f64();
-    assert!((ratio - 1.0).abs() <= part, "{took:?} in place of {due:?}");
+/// Whether `measure` takes `due`, within so many parts of a hundred. On a busy machine it may take
+/// longer now and then, but never less.
+async fn takes<F: Future<Output = Duration>>(due: Duration, percent: u32, measure: impl Fn() -> F) {
+    let mut longest = Duration::ZERO;
+    for _ in 0..3 {
+        let took = measure().await;
+        let off = due * percent / 100;
+        assert!(took + off >= due, "{took:?} in place of {due:?}");
+        if took <= due + off {
+            return;
+        }
+        longest = longest.max(took);
+    }
+    panic!("{longest:?} in place of {due:?}");
 }
 
 /// How long a user needs for so many bytes over two connections.
@@ -72,8 +82,8 @@ async fn over_two_connections(limit: &str, bytes: usize) -> Duration {
 // shows: A3 (responses), A3 (case 24 ten times as fast)
 #[tokio::test]
 async fn alone_a_user_has_one_bandwidth_over_two_connections() {
-    let took = over_two_connections(PER_USER, 1_000_000).await;
-    is_within(took, Duration::from_secs(1), 0.06);
+    let measure = || over_two_connections(PER_USER, 1_000_000);
+    takes(Duration::from_secs(1), 6, measure).await;
 }
 
 // shows: A3 (responses), A3 (case 24)
@@ -81,32 +91,38 @@ async fn alone_a_user_has_one_bandwidth_over_two_connections() {
 #[ignore = "long: ten seconds"]
 async fn alone_a_megabyte_at_100_kilobytes_a_second_takes_ten_seconds() {
     let limit = PER_USER.replace("1MB/s", "100KB/s");
-    let took = over_two_connections(&limit, 1_000_000).await;
-    is_within(took, Duration::from_secs(10), 0.05);
+    let measure = || over_two_connections(&limit, 1_000_000);
+    takes(Duration::from_secs(10), 5, measure).await;
 }
 
 // shows: A3 (requests)
 #[tokio::test]
 async fn alone_uploads_have_one_bandwidth_over_two_connections() {
+    let measure = || async {
+        let upstream = byte_server().await;
+        let limit = format!("{PER_USER}\n    direction: requests");
+        let gateway = Running::before(&[upstream.address], &limit, "");
+        let upload = || async {
+            let mut client = gateway.connect().await;
+            client.send(post(500_000, "ann")).await;
+            assert_eq!(client.message().await.text(), "500000");
+        };
+        let start = Instant::now();
+        tokio::join!(upload(), upload());
+        start.elapsed()
+    };
+    takes(Duration::from_secs(1), 6, measure).await;
+}
+
+#[tokio::test]
+async fn what_comes_back_from_an_upload_is_not_held_back() {
     let upstream = byte_server().await;
-    let limit = format!("{PER_USER}\n    direction: requests");
-    let gateway = Running::before(&[upstream.address], &limit, "");
-    let mut clients = [gateway.connect().await, gateway.connect().await];
-    let start = Instant::now();
-    let uploads = clients.iter_mut().map(|client| async {
-        client.send(post(500_000, "ann")).await;
-        assert_eq!(client.message().await.text(), "500000");
-    });
-    for upload in uploads.map(Box::pin).collect::<Vec<_>>() {
-        upload.await;
-    }
-    is_within(start.elapsed(), Duration::from_secs(1), 0.06);
-    // What comes back is not held back.
-    let start = Instant::now();
+    // A megabyte would take a quarter of an hour.
+    let limit = "  slow:\n    bandwidth: 1KB/s\n    direction: requests";
+    let gateway = Running::before(&[upstream.address], limit, "");
     let mut client = gateway.connect().await;
     client.send(get(1_000_000, "ann")).await;
     assert_eq!(client.message().await.body.len(), 1_000_000);
-    assert!(start.elapsed() < Duration::from_millis(500));
 }
 
 /// How many bytes of a body come in each 100 ms.
@@ -130,15 +146,27 @@ async fn slots(client: &mut Wire, length: usize) -> Vec<usize> {
 async fn alone_bytes_come_evenly() {
     let upstream = byte_server().await;
     let gateway = Running::before(&[upstream.address], PER_USER, "");
-    let mut client = gateway.connect().await;
-    client.send(get(1_000_000, "ann")).await;
-    client.head().await.unwrap();
-    let slots = slots(&mut client, 1_000_000).await;
-    // 100 KB each, and at most a burst of 50 KB and a tenth more.
-    assert!((9..=11).contains(&slots.len()), "{slots:?}");
-    assert!(slots.iter().all(|bytes| *bytes <= 165_000), "{slots:?}");
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let mut client = gateway.connect().await;
+        client.send(get(1_000_000, "ann")).await;
+        client.head().await.unwrap();
+        let slots = slots(&mut client, 1_000_000).await;
+        if are_even(&slots) {
+            return;
+        }
+        seen.push(slots);
+    }
+    panic!("{seen:?}");
+}
+
+/// 100 KB each, and at most a burst of 50 KB and a tenth more.
+fn are_even(slots: &[usize]) -> bool {
+    if !(9..=11).contains(&slots.len()) || slots.iter().any(|bytes| *bytes > 165_000) {
+        return false;
+    }
     let (_, full) = slots.split_last().unwrap();
-    assert!(full.iter().all(|bytes| *bytes >= 45_000), "{slots:?}");
+    full.iter().all(|bytes| *bytes >= 45_000)
 }
 
 // shows: A3 (after)
@@ -154,9 +182,12 @@ async fn alone_the_first_part_of_each_response_comes_at_once() {
         client.head().await.unwrap();
         client.exactly(1_000_000).await;
         let free = start.elapsed();
-        assert!(free < Duration::from_millis(150), "{free:?}");
+        // Counted, it would take a second.
+        assert!(free < Duration::from_millis(500), "{free:?}");
         client.exactly(300_000).await;
-        is_within(start.elapsed(), Duration::from_millis(290), 0.25);
+        // A burst of 50 KB is there, or some more of what comes while the first part passes.
+        let took = start.elapsed();
+        assert!(took >= Duration::from_millis(240), "{took:?}");
     }
 }
 

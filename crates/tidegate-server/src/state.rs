@@ -5,8 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,8 @@ const ATTEMPTS: u32 = 3;
 pub(crate) struct StateFile {
     path: PathBuf,
     every: Duration,
+    /// Held while it is written: by the timer, or by whoever hands the process's place on.
+    writing: Arc<Mutex<()>>,
 }
 
 impl StateFile {
@@ -32,6 +34,7 @@ impl StateFile {
         Some(Self {
             path: folder.join(&settings.file),
             every: settings.every,
+            writing: Arc::default(),
         })
     }
 
@@ -93,6 +96,8 @@ impl StateFile {
 
     /// Writes the counts of `node` as a whole, or not at all.
     pub(crate) fn write(&self, node: &Node) -> Result<SaveReport, SaveError> {
+        // Two at a time would rename each other's unfinished file.
+        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut attempts = 1;
         loop {
             match self.try_to_write(node) {

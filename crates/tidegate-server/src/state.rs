@@ -6,7 +6,7 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,8 +22,8 @@ const ATTEMPTS: u32 = 3;
 pub(crate) struct StateFile {
     path: PathBuf,
     every: Duration,
-    /// Held while it is written: by the timer, or by whoever hands the process's place on.
-    writing: Arc<Mutex<()>>,
+    /// Whether it is another process's to write now. Held while it is written.
+    lent: Arc<Mutex<bool>>,
 }
 
 impl StateFile {
@@ -34,7 +34,7 @@ impl StateFile {
         Some(Self {
             path: folder.join(&settings.file),
             every: settings.every,
-            writing: Arc::default(),
+            lent: Arc::default(),
         })
     }
 
@@ -95,9 +95,7 @@ impl StateFile {
     }
 
     /// Writes the counts of `node` as a whole, or not at all.
-    pub(crate) fn write(&self, node: &Node) -> Result<SaveReport, SaveError> {
-        // Two at a time would rename each other's unfinished file.
-        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+    fn write(&self, node: &Node) -> Result<SaveReport, SaveError> {
         let mut attempts = 1;
         loop {
             match self.try_to_write(node) {
@@ -132,24 +130,49 @@ impl StateFile {
     }
 
     /// Writes now and then, until [`Keeper::finish`].
-    pub(crate) fn keep(self, node: Arc<Node>) -> io::Result<Keeper> {
+    pub(crate) fn keep(&self, node: Arc<Node>) -> io::Result<Keeper> {
+        let file = self.clone();
         let (stop, stopped) = channel::<()>();
         let thread = std::thread::Builder::new()
             .name("state".to_owned())
             .spawn(move || {
-                loop {
-                    match stopped.recv_timeout(self.every) {
-                        Err(RecvTimeoutError::Timeout) => self.write_and_tell(&node),
-                        Err(RecvTimeoutError::Disconnected) => return self.write_and_tell(&node),
-                        Ok(()) => return true,
-                    };
+                while stopped.recv_timeout(file.every) == Err(RecvTimeoutError::Timeout) {
+                    file.write_unless_lent(&node);
                 }
+                file.write_unless_lent(&node)
             })?;
         Ok(Keeper { stop, thread })
     }
 
+    /// Writes the counts for a process that goes on with them, and from now on leaves the file to
+    /// that.
+    pub(crate) fn lend(&self, node: &Node) {
+        let mut lent = self.lent();
+        self.write_and_tell(node);
+        *lent = true;
+    }
+
+    /// The other process does not go on.
+    pub(crate) fn take_back(&self) {
+        *self.lent() = false;
+    }
+
+    /// Leaves the file to another process.
+    pub(crate) fn give_up(&self) {
+        *self.lent() = true;
+    }
+
+    fn lent(&self) -> MutexGuard<'_, bool> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_unless_lent(&self, node: &Node) -> bool {
+        let lent = self.lent();
+        *lent || self.write_and_tell(node)
+    }
+
     /// Writes them, and says in the log how that went; and whether it went well.
-    pub(crate) fn write_and_tell(&self, node: &Node) -> bool {
+    fn write_and_tell(&self, node: &Node) -> bool {
         let begun = Instant::now();
         let file = self.path.display();
         match self.write(node) {
@@ -203,13 +226,6 @@ impl Keeper {
     pub(crate) fn finish(self) -> bool {
         drop(self.stop);
         self.thread.join().unwrap_or(false)
-    }
-
-    /// Never writes them again.
-    pub(crate) fn abandon(self) {
-        // It has ended already if it is not there to be told.
-        let _ = self.stop.send(());
-        let _ = self.thread.join();
     }
 }
 

@@ -13,6 +13,7 @@ mod hand_over;
 mod limits;
 mod listening;
 mod log_file;
+mod paced_messages;
 mod policy_limits;
 mod raw;
 mod recorder;

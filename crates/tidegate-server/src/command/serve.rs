@@ -72,16 +72,14 @@ pub(crate) fn run(args: &ServeArgs, terminal: &mut Terminal) -> Result<Exit, Com
         gateway.as_ref(),
         admin.as_ref(),
     ));
-    let mut counts = Counts {
-        file: state.clone(),
-        keeper: state
-            .map(|state| state.keep(Arc::clone(&node)))
-            .transpose()
-            .map_err(|error| CommandError::io("cannot start", error))?,
-    };
-    let served = runtime.block_on(serve(node, gateway, admin, redis, turn, &mut counts));
+    let keeper = state
+        .as_ref()
+        .map(|state| state.keep(Arc::clone(&node)))
+        .transpose()
+        .map_err(|error| CommandError::io("cannot start", error))?;
+    let served = runtime.block_on(serve(node, gateway, admin, redis, turn, state.as_ref()));
     // What went wrong is in the log; the rest of the counts is as old as the last time.
-    let _is_written = counts.keeper.map(Keeper::finish);
+    let _is_written = keeper.map(Keeper::finish);
     served?;
     tracing::info!("stopped");
     Ok(Exit::Fine)
@@ -221,28 +219,20 @@ fn greeting(
     lines.join("\n")
 }
 
-/// Counts that outlive the process.
-struct Counts {
-    file: Option<StateFile>,
-    /// `None` when they are not this process's to write, any more.
-    keeper: Option<Keeper>,
-}
-
 async fn serve(
     node: Arc<Node>,
     gateway: Option<Bound>,
     admin: Option<TcpListener>,
     redis: Option<Arc<Redis>>,
     turn: Turn,
-    counts: &mut Counts,
+    state: Option<&StateFile>,
 ) -> Result<(), CommandError> {
     let (stop, stopped) = watch::channel(None);
-    let Counts { file, keeper } = counts;
     // The process after reads them before it serves.
-    let write_counts = || {
-        if let Some(file) = &file {
-            file.write_and_tell(&node);
-        }
+    let lend = |is_lent: bool| match state {
+        Some(state) if is_lent => state.lend(&node),
+        Some(state) => state.take_back(),
+        None => {}
     };
     let counters = gateway.as_ref().map(Bound::counters);
     let accepting = gateway.as_ref().map(Bound::accepting);
@@ -274,14 +264,13 @@ async fn serve(
     let signals = async {
         let stopping = tokio::select! {
             signal = wait_for_signal(reopen.as_ref()) => signal.map(|()| Shutdown::Stop),
-            handed = turn.pass_on(accepting, &write_counts) => handed,
+            handed = turn.pass_on(accepting, &lend) => handed,
             shutdown = wait_for(stopped.clone()) => Ok(shutdown),
         };
         // What fails is a hand-over: the process before goes on, from the same sockets.
         let shutdown = *stopping.as_ref().unwrap_or(&Shutdown::HandOver);
-        if let (Shutdown::HandOver, Some(keeper)) = (shutdown, keeper.take()) {
-            // From now on they are another process's to write.
-            keeper.abandon();
+        if let (Shutdown::HandOver, Some(state)) = (shutdown, state) {
+            state.give_up();
         }
         stop.send_replace(Some(shutdown));
         stopping.map(|_| ())

@@ -73,12 +73,12 @@ impl Door {
     }
 
     /// Hands `sockets` to the first that asks for them and comes up.
-    pub(super) async fn hand_over(&self, sockets: &Sockets, prepare: &dyn Fn()) {
+    pub(super) async fn hand_over(&self, sockets: &Sockets, lend: &dyn Fn(bool)) {
         loop {
             let mut taker = self.next().await;
             let peer = taker.peer();
             let handed = tokio::select! {
-                handed = give(&mut taker, sockets, prepare) => handed,
+                handed = give(&mut taker, sockets, lend) => handed,
                 never = self.turn_away() => match never {},
             };
             match handed {
@@ -87,6 +87,7 @@ impl Door {
                     return;
                 }
                 Err(error) => {
+                    lend(false);
                     tracing::warn!(process = peer, %error, "not handed over; serving on");
                 }
             }
@@ -146,7 +147,7 @@ fn own_path(path: &Path) -> PathBuf {
 }
 
 /// Hands over to one process: `Ok` if that one serves, and this one is to end.
-async fn give(taker: &mut Channel, sockets: &Sockets, prepare: &dyn Fn()) -> io::Result<()> {
+async fn give(taker: &mut Channel, sockets: &Sockets, lend: &dyn Fn(bool)) -> io::Result<()> {
     let late = |what: &str| io::Error::new(io::ErrorKind::TimedOut, what.to_owned());
     let hello = timeout(SHORT, taker.receive_hello()).await;
     if let Err(error) = hello.unwrap_or_else(|_| Err(late("it does not say what it wants"))) {
@@ -155,7 +156,7 @@ async fn give(taker: &mut Channel, sockets: &Sockets, prepare: &dyn Fn()) -> io:
         return Err(error);
     }
     tracing::info!(process = taker.peer(), "handing over");
-    prepare();
+    lend(true);
     let ready = async {
         for socket in &sockets.gateway {
             taker.send_socket(Word::Gateway, socket).await?;

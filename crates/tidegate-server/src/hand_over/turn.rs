@@ -72,7 +72,8 @@ impl Turn {
     /// Takes over once `accepting` has ended, and ends when the process after has taken over.
     /// Then, and when it is dropped, nothing of it keeps a socket open.
     ///
-    /// `prepare` is called before the sockets are handed to a process that asks for them.
+    /// `lend(true)` is called before the sockets are handed to a process that asks for them, and
+    /// `lend(false)` if it does not come up.
     ///
     /// # Errors
     /// If the process before goes on serving, or the file system is at fault: this process is to
@@ -80,7 +81,7 @@ impl Turn {
     pub(crate) async fn pass_on(
         self,
         accepting: Option<impl Future<Output = ()>>,
-        prepare: &dyn Fn(),
+        lend: &dyn Fn(bool),
     ) -> io::Result<Shutdown> {
         if let Some(accepting) = accepting {
             accepting.await;
@@ -97,7 +98,7 @@ impl Turn {
             door.publish()?;
         }
         tracing::info!(path = ?self.path.unwrap_or_default(), "ready to hand over");
-        door.hand_over(&sockets, prepare).await;
+        door.hand_over(&sockets, lend).await;
         Ok(Shutdown::HandOver)
     }
 }

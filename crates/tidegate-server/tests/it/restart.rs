@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::running::{DEADLINE, Folder, Serve, passed};
+use crate::running::{DEADLINE, Folder, Serve, passed, tidegate};
 
 fn policy(burst: u32) -> String {
     format!(
@@ -122,4 +122,44 @@ fn a_torn_file_is_refused_and_the_gateway_serves() {
     said(&serve, &["all limits begin anew", "no file"]);
     assert_eq!(passed(serve.gateway, 100, "user: a\r\n"), 20);
     assert!(serve.stop(), "it stops, although it can keep nothing");
+}
+
+/// Starts it on this policy, in place of whoever serves at the same path.
+fn in_place(folder: &Folder, policy: &Path) -> Serve {
+    let mut command = tidegate();
+    command.args(["serve", "-c"]).arg(policy);
+    command.arg("--hand-over").arg(folder.path("hand-over"));
+    let serve = Serve::start_by(&mut command);
+    serve.logged(|line| line.contains("ready to hand over"));
+    serve
+}
+
+// shows: H2 (counts go over with the sockets)
+#[test]
+fn who_takes_over_goes_on_with_the_counts_and_the_old_one_writes_them_no_more() {
+    let folder = folder();
+    let path = folder.write("policy.yaml", &policy(20));
+    let old = in_place(&folder, &path);
+    assert_eq!(passed(old.gateway, 12, "user: a\r\n"), 12);
+
+    // One that asks and does not come up changes nothing.
+    let broken = folder.write("broken.yaml", "gateway: { routes: 1 }");
+    let output = tidegate()
+        .args(["serve", "-c"])
+        .arg(&broken)
+        .arg("--hand-over")
+        .arg(folder.path("hand-over"))
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+
+    let new = in_place(&folder, &path);
+    said(&new, &["going on with the counts", "keys=1"]);
+    // Until it ends, the old one may be asked, too.
+    assert!(old.ended());
+    assert_eq!(passed(new.gateway, 5, "user: a\r\n"), 5);
+    assert!(new.stop());
+    let last = Serve::start(&path);
+    assert_eq!(passed(last.gateway, 100, "user: a\r\n"), 3);
+    assert!(last.stop());
 }

@@ -8,9 +8,11 @@ use tidegate::{
     SystemClock,
 };
 use tidegate_node::Node;
-use tidegate_redis::{AutoLimiter, DefinedBy, RedisStore, Scheme};
+use tidegate_redis::{
+    Answer, AutoLimiter, DefinedBy, Endpoint, RedisStore, Scheme, ScriptCall, Scripts,
+};
 
-use super::{endpoint, hourly, until};
+use super::{DEADLINE, endpoint, hourly, until};
 use crate::server::RedisServer;
 
 /// A node that defines one limit.
@@ -31,6 +33,17 @@ fn limit(version: u64, quota: Quota, sharing: Sharing) -> Arc<SharedLimit> {
     })
 }
 
+/// Waits for Redis for as long as it takes on a busy machine: what is told here is who defines
+/// what, not what becomes of a call that is late.
+#[derive(Debug)]
+struct Patient(Arc<Endpoint>);
+
+impl Scripts for Patient {
+    fn call(&self, call: ScriptCall, _: Duration) -> Answer<'_> {
+        self.0.call(call, DEADLINE)
+    }
+}
+
 impl Defines {
     async fn start(server: &RedisServer, version: u64, quota: Quota) -> Self {
         Self::sharing(server, version, quota, Sharing::Exact).await
@@ -38,7 +51,7 @@ impl Defines {
 
     async fn sharing(server: &RedisServer, version: u64, quota: Quota, sharing: Sharing) -> Self {
         let runtime = tokio::runtime::Handle::current();
-        let store = RedisStore::new(endpoint(server).await, &runtime);
+        let store = RedisStore::new(Arc::new(Patient(endpoint(server).await)), &runtime);
         let limit = limit(version, quota, sharing);
         let mut node = Self {
             store,

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::gateway::{Running, policy};
 use crate::upstream::{Served, Upstream};
-use crate::wire::{Wire, soon};
+use crate::wire::Wire;
 
 /// The limit of case 24, ten times as fast.
 const PER_USER: &str = "  user:\n    bandwidth: 1MB/s\n    key: header:user-id";

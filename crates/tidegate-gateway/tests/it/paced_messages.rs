@@ -1,7 +1,5 @@
 //! Messages whose bodies are held back: what else there is of them, and who is late.
 
-use tidegate_node::Outcome;
-use tidegate_policy::BodyOf;
 use tokio::sync::mpsc;
 
 use crate::bandwidth::{byte_server, get, post};

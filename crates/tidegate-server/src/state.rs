@@ -76,14 +76,16 @@ impl StateFile {
     }
 
     fn open(&self) -> io::Result<Option<File>> {
-        let open = match File::open(&self.path) {
-            Ok(open) => open,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let of_file = open.metadata()?;
         let refused =
             |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what.to_owned()));
+        match fs::metadata(&self.path) {
+            // A pipe would block whoever opens it.
+            Ok(of_path) if !of_path.is_file() => return refused("it is no file"),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Ok(_) | Err(_) => {}
+        }
+        let open = File::open(&self.path)?;
+        let of_file = open.metadata()?;
         if !of_file.is_file() {
             return refused("it is no file");
         }

@@ -214,7 +214,8 @@ impl Record {
         } else {
             (Decided::Allowed, admission.told())
         };
-        self.decision = Some(decision);
+        // Of a request that no limit was asked about there is nothing to say.
+        self.decision = by.map(|_| decision);
         if let Some(by) = by {
             self.limit = Text::from_slice(by.limit.name().as_bytes());
             self.remaining = Some(by.decision.remaining);

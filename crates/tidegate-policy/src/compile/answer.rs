@@ -1,6 +1,6 @@
 //! Answers that a policy writes itself: `reject` and `degrade`.
 
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -145,9 +145,13 @@ fn of_file(name: &str, place: Span, report: &Report<'_>) -> Option<Page> {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // A pipe in its place would block whoever opens it, or never end.
+    let is_file = |of_path: Metadata| of_path.is_file();
+    if !fs::metadata(path).map(is_file)? {
+        return Err(io::Error::other("it is no regular file"));
+    }
     let file = File::open(path)?;
-    // A pipe in its place would never end.
-    if !file.metadata()?.is_file() {
+    if !file.metadata().map(is_file)? {
         return Err(io::Error::other("it is no regular file"));
     }
     let mut body = Vec::new();

@@ -146,3 +146,19 @@ fn who_is_exempt_is_on_one_of_the_lists() {
     assert!(!is_exempt(&From("2001:db9::1", &[])));
     assert!(!is_exempt(&From("203.0.113.1", &[("x-health", "no")])));
 }
+
+#[test]
+fn a_pipe_in_place_of_an_answer_is_refused_and_not_waited_for() {
+    let folder = std::env::temp_dir().join(format!("tidegate-pipe-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(folder.join("busy.html"))
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let name = folder.join("policy.yaml").display().to_string();
+    let text = "limits:\n  a: { rate: 1/s, on_limit: { reject: { file: busy.html } } }\n";
+    let problems = tidegate_policy::parse(&name, text).unwrap_err().to_string();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(problems.contains("it is no regular file"), "{problems}");
+}

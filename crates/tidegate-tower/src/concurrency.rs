@@ -16,6 +16,7 @@ use tidegate::{
 
 use crate::decide::{Decide, Decided, Deciding, Told};
 use crate::rate::Together;
+use crate::wait::Wait;
 
 /// A limit of requests in flight: a place is held from the decision until the answer's body has
 /// been sent, or the client has gone.
@@ -27,13 +28,6 @@ pub struct ConcurrencyLimit<L, K> {
     limiter: Arc<L>,
     key: K,
     wait: Option<Wait>,
-}
-
-#[derive(Clone, Debug)]
-struct Wait {
-    longest: Duration,
-    clock: Arc<dyn Clock>,
-    timer: Arc<dyn Timer>,
 }
 
 /// Places, which come back when it is dropped; `None` for a request that is not limited.
@@ -90,7 +84,7 @@ impl<L, K> ConcurrencyLimit<L, K> {
         match &self.wait {
             Some(wait) if permit.is_none() => {
                 let in_line = in_line();
-                let too_late = wait.timer.sleep_until(wait.clock.now().after(wait.longest));
+                let too_late = wait.sleep(wait.longest);
                 Deciding::later(async move {
                     let (mut in_line, mut too_late) = (pin!(in_line), too_late);
                     let answer = poll_fn(|context| match in_line.as_mut().poll(context) {

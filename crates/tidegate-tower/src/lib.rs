@@ -23,6 +23,7 @@ mod paced_body;
 mod pacing;
 mod rate;
 mod template;
+mod wait;
 
 pub use access::{AccessFuture, AccessLayer, AccessService};
 pub use answer::{Answer, Refused};

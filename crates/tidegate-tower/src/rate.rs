@@ -10,6 +10,7 @@ use http::Request;
 use tidegate::{Ask, Clock, Decision, KeyedLimiter, Limiter, Receipt, Timer};
 
 use crate::decide::{Decide, Decided, Deciding, Told};
+use crate::wait::Wait;
 
 /// A rate limit: `K` says by which key a request is counted.
 ///
@@ -21,13 +22,6 @@ pub struct RateLimit<L, K> {
     limiter: Arc<L>,
     key: K,
     wait: Option<Wait>,
-}
-
-#[derive(Clone, Debug)]
-struct Wait {
-    longest: Duration,
-    clock: Arc<dyn Clock>,
-    timer: Arc<dyn Timer>,
 }
 
 /// All requests are counted as one.
@@ -101,8 +95,7 @@ impl<L, K> RateLimit<L, K> {
         let Some(wait) = self.wait.as_ref().filter(|_| !delay.is_zero()) else {
             return Deciding::now(allowed);
         };
-        let at = wait.clock.now().after(delay);
-        let sleep = wait.timer.sleep_until(at);
+        let sleep = wait.sleep(delay);
         let reserved = Reserved(receipt.map(|receipt| (receipt, give_back)));
         Deciding::later(async move {
             sleep.await;

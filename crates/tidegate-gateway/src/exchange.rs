@@ -152,10 +152,24 @@ struct RefusedRequest {
 )]
 enum Decided {
     Goes(Passage),
-    /// Without being looked at by limits.
+    /// At once, by the gateway itself.
     Answered(answer::Local),
+    /// It is kept waiting first, or another upstream answers it.
     Refused(Box<RefusedRequest>),
     Waits(Pending),
+}
+
+impl Decided {
+    /// By its limits. What nearly all get needs no allocation for the others' sake.
+    fn refused(refusal: Refusal, settings: Rc<Settings>) -> Self {
+        match refusal {
+            Refusal {
+                wait: None,
+                outcome: Outcome::Answered(answer),
+            } => Self::Answered(answer),
+            refusal => Self::Refused(Box::new(RefusedRequest { refusal, settings })),
+        }
+    }
 }
 
 /// Decides, at once.
@@ -218,7 +232,7 @@ fn decide(client: &Client, request: &Request<Incoming>, came: Timestamp, turn: T
     if !admission.is_allowed() {
         core.counters.refused.add(1);
         let refusal = Refusals::of(request, &admission, fields, &settings, core.node.clock());
-        return Decided::Refused(Box::new(RefusedRequest { refusal, settings }));
+        return Decided::refused(refusal, settings);
     }
     let delay = admission.delay();
     Decided::Goes(Passage {
